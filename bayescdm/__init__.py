@@ -1,0 +1,1 @@
+"""bayescdm: posteriors of the transfer–absorption law of vision-language models."""

@@ -1,0 +1,183 @@
+"""The Study: three labelled tables, validated, in fractions and absolute counts.
+
+A study is what a researcher brings: text scores of language models, what those models are, and the
+vision-language runs built on some of them. Nothing downstream looks anything up by an unchecked code:
+tables are joined by label, here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from bayescdm.errors import InputError, Note
+
+__all__ = ["VARIANTS", "Study"]
+
+#: The two variants that the law contrasts (SPEC: Base/Instruct).
+VARIANTS = ("base", "instruct")
+
+BACKBONE_COLUMNS = ("family", "variant", "params", "active_params", "text_tokens", "source")
+RUN_COLUMNS = (
+    "recipe",
+    "encoder",
+    "vlm",
+    "backbone",
+    "volume",
+    "benchmark",
+    "n_benchmarks",
+    "accuracy",
+    "standard_error",
+    "source",
+)
+
+
+@dataclass(frozen=True)
+class Study:
+    """Text scores, backbones and runs of one study.
+
+    Parameters
+    ----------
+    name : str
+        Shown in every table and report.
+    text_scores : DataFrame, (backbone, benchmark)
+        Text-benchmark scores as fractions; NaN means not measured. Indexed by backbone.
+    backbones : DataFrame, (backbone, ...)
+        ``family``, ``variant`` (``base`` or ``instruct``), ``params`` and ``active_params`` (absolute
+        counts), ``text_tokens`` (absolute count), ``source``. Same index as `text_scores`.
+    runs : DataFrame, one row a run
+        ``recipe`` (what stays fixed while the volume changes, vision encoder included), ``encoder``,
+        ``vlm``, ``backbone``, ``volume`` (in `volume_unit`; NaN = one but unknown), ``benchmark`` (a
+        name, or ``average of n``), ``n_benchmarks``, ``accuracy`` (fraction), ``standard_error``
+        (fraction, NaN when unknown), ``source``. Index: unique run labels.
+    scores : DataFrame, optional
+        The long table that `runs` was averaged from: ``run``, ``benchmark``, ``score`` (fraction), ``source``.
+    volume_unit : str
+        ``samples`` or ``tokens``, or what the user stated.
+    volume_ref : float, optional
+        D_ref of the law; the geometric mean of the observed volumes when not given.
+    notes : tuple of Note
+        Every repair made while reading, every row dropped, every known oddity.
+    simulated : bool
+        Whether the runs were drawn from known parameters.
+    truth : dict
+        The known parameters of a simulated study (JSON-able); empty for real ones.
+    settings : dict
+        How the files were read: column map, units, benchmark set, recipe columns (JSON-able).
+    """
+
+    name: str
+    text_scores: pd.DataFrame
+    backbones: pd.DataFrame
+    runs: pd.DataFrame
+    scores: pd.DataFrame | None = None
+    volume_unit: str = "samples"
+    volume_ref: float | None = None
+    notes: tuple[Note, ...] = ()
+    simulated: bool = False
+    truth: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check labels, ranges and joins; collect all problems before raising."""
+        problems = _problems(self.text_scores, self.backbones, self.runs)
+        if problems:
+            raise InputError(problems)
+        if self.volume_ref is None and len(self.runs):
+            object.__setattr__(self, "volume_ref", geometric_mean(self.runs["volume"]))
+
+    @property
+    def families(self) -> list[str]:
+        """Families of all backbones, sorted."""
+        return sorted(self.backbones["family"].unique())
+
+    @property
+    def recipes(self) -> list[str]:
+        """Recipes of all runs, sorted."""
+        return sorted(self.runs["recipe"].unique())
+
+    @property
+    def scored(self) -> pd.Index:
+        """Backbones with at least one text score: those that have a capability."""
+        return self.text_scores.index[self.text_scores.notna().any(axis=1)]
+
+    @property
+    def fitted_runs(self) -> pd.DataFrame:
+        """Runs whose backbone has text scores: the rows that inform the law."""
+        return self.runs[self.runs["backbone"].isin(self.scored)]
+
+    @property
+    def candidates(self) -> pd.Index:
+        """Scored backbones that no run uses."""
+        return self.scored[~self.scored.isin(self.runs["backbone"])]
+
+    def select_runs(self, keep: pd.Series | np.ndarray | Iterable[Any]) -> Study:
+        """Return the study with a subset of its runs.
+
+        Parameters
+        ----------
+        keep : boolean mask over runs, or run labels
+
+        Returns
+        -------
+        Study
+        """
+        runs = self.runs.loc[keep]  # type: ignore[index]
+        scores = self.scores
+        if scores is not None:
+            scores = scores[scores["run"].isin(runs.index)]
+        return replace(self, runs=runs, scores=scores)
+
+    def with_text_scores(self, text_scores: pd.DataFrame, *notes: Note) -> Study:
+        """Return the study with other text scores (same labels) and notes that say why."""
+        return replace(self, text_scores=text_scores, notes=(*self.notes, *notes))
+
+
+def geometric_mean(volumes: pd.Series) -> float:
+    """Geometric mean of the known volumes; 1 when none is known.
+
+    Parameters
+    ----------
+    volumes : Series
+        In the study's unit; NaN where unknown.
+
+    Returns
+    -------
+    float
+    """
+    known = volumes.dropna()
+    return float(np.exp(np.log(known).mean())) if len(known) else 1.0
+
+
+def _problems(text_scores: pd.DataFrame, backbones: pd.DataFrame, runs: pd.DataFrame) -> list[str]:
+    """Every broken contract of the three tables, one line each."""
+    found = []
+    for name, table in (("text scores", text_scores), ("backbones", backbones), ("runs", runs)):
+        for label in table.index[table.index.duplicated()].unique():
+            found.append(f"{name}: '{label}' occurs more than once")
+    missing = [c for c in ("family", "variant", "params") if c not in backbones]
+    found += [f"backbones: column '{c}' is missing" for c in missing]
+    missing = [c for c in ("recipe", "backbone", "volume", "accuracy") if c not in runs]
+    found += [f"runs: column '{c}' is missing" for c in missing]
+    if found:
+        return found
+    for label in text_scores.index.symmetric_difference(backbones.index):
+        found.append(f"backbone '{label}' stands in only one of the tables text scores and backbones")
+    for label, variant in backbones["variant"].items():
+        if variant not in VARIANTS:
+            found.append(f"backbones: variant '{variant}' of '{label}' is neither 'base' nor 'instruct'")
+    outside = text_scores.stack()
+    for (backbone, benchmark), value in outside[(outside < 0) | (outside > 1)].items():
+        found.append(f"text scores: {backbone}, {benchmark}: {value:g} is not a fraction between 0 and 1")
+    for label, run in runs.iterrows():
+        if run["backbone"] not in backbones.index:
+            found.append(f"run '{label}': backbone '{run['backbone']}' is not among the backbones")
+        if not 0 <= run["accuracy"] <= 1:
+            found.append(f"run '{label}': accuracy {run['accuracy']:g} is not a fraction between 0 and 1")
+        if not (np.isnan(run["volume"]) or 0 < run["volume"] < np.inf):
+            found.append(f"run '{label}': volume {run['volume']:g} is not a positive number")
+    return found
