@@ -13,8 +13,8 @@ __all__ = [
     "FitError",
     "InputError",
     "ModelError",
-    "Note",
     "NotFoundError",
+    "Note",
     "RequestError",
 ]
 

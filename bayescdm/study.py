@@ -55,7 +55,7 @@ class Study:
         name, or ``average of n``), ``n_benchmarks``, ``accuracy`` (fraction), ``standard_error``
         (fraction, NaN when unknown), ``source``. Index: unique run labels.
     scores : DataFrame, optional
-        The long table that `runs` was averaged from: ``run``, ``benchmark``, ``score`` (fraction), ``source``.
+        The long table `runs` was averaged from: ``run``, ``benchmark``, ``score`` (fraction), ``source``.
     volume_unit : str
         ``samples`` or ``tokens``, or what the user stated.
     volume_ref : float, optional

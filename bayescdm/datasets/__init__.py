@@ -1,0 +1,1 @@
+"""Packaged studies of published figures."""

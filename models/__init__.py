@@ -1,0 +1,1 @@
+"""Model files: one PyMC model a file, each with one function ``build(data) -> pymc.Model``."""
