@@ -5,7 +5,9 @@ Every message is one line that names file, row, column and value where they exis
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from difflib import get_close_matches
 from typing import Literal
 
 __all__ = [
@@ -51,6 +53,39 @@ class FitError(BayesCDMError):
 
 class RequestError(BayesCDMError):
     """A question that the fit cannot answer as asked (a volume ≤ 0, an empty candidate table, …)."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> NotFoundError:
+    """Return the error for a name that is not among the known ones, with the nearest of them.
+
+    Parameters
+    ----------
+    kind : str
+        What the name should have named, such as ``benchmark``.
+    name : str
+        The name as given.
+    known : iterable of str
+        All valid names; at most ten are listed when none is near.
+
+    Returns
+    -------
+    NotFoundError
+        To be raised by the caller.
+
+    Examples
+    --------
+    >>> str(unknown_name("benchmark", "MMMU", ["GQA", "MMMU-val"]))
+    "benchmark 'MMMU' is not known; did you mean 'MMMU-val'?"
+    """
+    known = sorted(map(str, known))
+    folded = {label.casefold(): label for label in known}
+    near = [folded[match] for match in get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)]
+    if near:
+        hint = "did you mean " + " or ".join(f"'{label}'" for label in near) + "?"
+    else:
+        more = f" and {len(known) - 10} more" if len(known) > 10 else ""
+        hint = "known: " + ", ".join(known[:10]) + more
+    return NotFoundError(f"{kind} '{name}' is not known; {hint}")
 
 
 Severity = Literal["note", "warning"]

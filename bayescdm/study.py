@@ -126,7 +126,7 @@ class Study:
         -------
         Study
         """
-        runs = self.runs.loc[keep]  # type: ignore[index]
+        runs = self.runs.loc[keep]
         scores = self.scores
         if scores is not None:
             scores = scores[scores["run"].isin(runs.index)]
