@@ -209,9 +209,11 @@ def _check(scores: pd.DataFrame) -> None:
     problems = [f"scores: column '{name}' is missing" for name in columns if name not in scores]
     if problems:
         raise InputError(problems)
-    for run, benchmark in scores.loc[
-        scores.duplicated(["run", "benchmark"]), ["run", "benchmark"]
-    ].to_numpy():
+    for name in ("run", "recipe", "benchmark"):
+        for row in scores.index[scores[name].isna()]:
+            problems.append(f"scores, row {row}: column '{name}' is empty")
+    keys = scores[["run", "benchmark"]]
+    for run, benchmark in keys[keys.duplicated()].drop_duplicates().to_numpy():
         problems.append(f"run '{run}': benchmark '{benchmark}' stands more than once; keep one of them")
     described = scores[["run", *RUN_FIELDS]].drop_duplicates()
     for run, rows in described[described["run"].duplicated(keep=False)].groupby("run", sort=False):
