@@ -1,0 +1,5 @@
+"""Run the command line as ``python -m bayescdm``."""
+
+from bayescdm.cli import app
+
+app(prog_name="bayescdm")
