@@ -136,6 +136,68 @@ class Study:
         """Return the study with other text scores (same labels) and notes that say why."""
         return replace(self, text_scores=text_scores, notes=(*self.notes, *notes))
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the study as JSON-able data; :meth:`from_dict` restores it to the bit."""
+        tables = {
+            name: None if table is None else _encode_table(table)
+            for name, table in ((name, getattr(self, name)) for name in _TABLES)
+        }
+        plain = ("name", "volume_unit", "volume_ref", "simulated", "truth", "settings")
+        return {
+            **tables,
+            **{name: getattr(self, name) for name in plain},
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Study:
+        """Restore a study from :meth:`to_dict`.
+
+        Parameters
+        ----------
+        data : dict
+
+        Raises
+        ------
+        InputError
+            If the tables break the study's contract.
+        """
+        tables = {name: None if data[name] is None else _decode_table(data[name]) for name in _TABLES}
+        rest = {name: value for name, value in data.items() if name not in (*_TABLES, "notes")}
+        return cls(**tables, **rest, notes=tuple(Note(**note) for note in data["notes"]))
+
+
+_TABLES = ("text_scores", "backbones", "runs", "scores")
+
+
+def _encode_table(table: pd.DataFrame) -> dict[str, Any]:
+    """Plain lists with a stated type a column; floats survive JSON to the bit, NaN becomes null."""
+    columns = {}
+    for name in table.columns:
+        column = table[name]
+        kind = column.dtype.kind if hasattr(column.dtype, "kind") else "O"
+        values = column.astype(object).where(column.notna(), None).tolist()
+        columns[str(name)] = {"kind": kind if kind in "fib" else "O", "values": values}
+    return {
+        "index": [str(label) for label in table.index],
+        "index_name": table.index.name,
+        "columns": columns,
+    }
+
+
+def _decode_table(data: dict[str, Any]) -> pd.DataFrame:
+    kinds = {"f": "float64", "i": "int64", "b": "bool"}
+    index = pd.Index(data["index"], name=data["index_name"], dtype="str")
+    columns = {
+        name: pd.Series(
+            [np.nan if value is None and column["kind"] == "f" else value for value in column["values"]],
+            index=index,
+            dtype=kinds.get(column["kind"], "str"),
+        )
+        for name, column in data["columns"].items()
+    }
+    return pd.DataFrame(columns, index=index)
+
 
 def geometric_mean(volumes: pd.Series) -> float:
     """Geometric mean of the known volumes; 1 when none is known.

@@ -1,0 +1,464 @@
+"""Fit: the posterior draws of a study under a model, with all that is needed to read answers off them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import xarray as xr
+
+from bayescdm.atomic import replacing
+from bayescdm.capability import Capability, fit_capability
+from bayescdm.errors import FitError, Note
+from bayescdm.identify import identifiability
+from bayescdm.intervals import equal_tailed, interval_columns
+from bayescdm.modelfiles import load_model
+from bayescdm.modeling import ModelData, model_data
+from bayescdm.reading import load_study
+from bayescdm.sampling import DEFAULTS, CompiledModel, SamplerSettings, compile_model, prior_draws
+from bayescdm.study import Study
+
+__all__ = ["Diagnosis", "Fit", "fit", "load_fit"]
+
+FORMAT = 1
+#: Criteria of convergence for every quantity (Vehtari et al. 2021, tightened to 1.01).
+MAX_R_HAT = 1.01
+MIN_ESS = 400
+PRIOR_DRAWS = 1000
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Whether the draws can be trusted.
+
+    Parameters
+    ----------
+    divergences : int
+    max_r_hat, min_ess_bulk, min_ess_tail : float
+        Over every quantity of the posterior.
+    worst : dict of str to str
+        Which quantity has each of the three.
+    draws : int
+        Over all chains.
+    """
+
+    divergences: int
+    max_r_hat: float
+    min_ess_bulk: float
+    min_ess_tail: float
+    worst: dict[str, str]
+    draws: int
+
+    @property
+    def converged(self) -> bool:
+        """No divergence, every R-hat < 1.01, every bulk and tail ESS > 400."""
+        return (
+            self.divergences == 0
+            and self.max_r_hat < MAX_R_HAT
+            and min(self.min_ess_bulk, self.min_ess_tail) > MIN_ESS
+        )
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """The ``not-converged`` warning, or nothing."""
+        return () if self.converged else (Note("not-converged", f"NOT CONVERGED: {self}", "warning"),)
+
+    def __str__(self) -> str:
+        """Return the figures on one line."""
+        return (
+            f"{self.divergences} divergences in {self.draws} draws; "
+            f"largest R-hat {self.max_r_hat:.4f} ({self.worst['r_hat']}); "
+            f"smallest bulk ESS {self.min_ess_bulk:.0f} ({self.worst['ess_bulk']}); "
+            f"smallest tail ESS {self.min_ess_tail:.0f} ({self.worst['ess_tail']})"
+        )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Posterior draws of one study under one model file.
+
+    Parameters
+    ----------
+    draws : DataTree
+        Groups ``posterior``, ``sample_stats``, ``prior``, ``prior_predictive``,
+        ``posterior_predictive``, ``log_likelihood``, ``observed_data``, ``constant_data``.
+    study : Study
+    capability : Capability
+    model : str
+        Name of the model file.
+    settings : dict
+        Model source hash, seed, sampler settings, versions, choice of population and components.
+    notes : tuple of Note
+        Identifiability warnings and what was decided on the way.
+    """
+
+    draws: xr.DataTree
+    study: Study
+    capability: Capability
+    model: str
+    settings: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def posterior(self) -> xr.Dataset:
+        """Posterior draws, dims chain, draw and the model's own."""
+        return self.group("posterior")
+
+    def group(self, name: str) -> xr.Dataset:
+        """Return one group of the draws.
+
+        Raises
+        ------
+        FitError
+            If the fit does not hold that group.
+        """
+        if name not in self.draws.children:
+            raise FitError(f"this fit has no group '{name}'; it has {', '.join(sorted(self.draws.children))}")
+        return self.draws[name].to_dataset()
+
+    def diagnose(self) -> Diagnosis:
+        """Check convergence of every quantity of the posterior.
+
+        Returns
+        -------
+        Diagnosis
+        """
+        return diagnose(self.posterior, self.group("sample_stats"))
+
+    @property
+    def warnings(self) -> tuple[Note, ...]:
+        """Notes of severity ``warning``: of the draws first, then of the study."""
+        notes = (*self.diagnose().notes, *self.notes, *self.study.notes)
+        return tuple(note for note in notes if note.severity == "warning")
+
+    def summary(self, variables: list[str] | None = None, *, prob: float = 0.9) -> pd.DataFrame:
+        """Summarise posterior quantities, one row a scalar, labels taken from its own coordinates.
+
+        Parameters
+        ----------
+        variables : list of str, optional
+            The model's interpretable quantities by default.
+        prob : float
+            Probability of the equal-tailed interval.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``mean``, ``sd``, ``posterior_90_lower``, ``posterior_90_upper``, ``ess_bulk``,
+            ``ess_tail``, ``r_hat``, ``prior_sd_ratio``: posterior sd over prior sd; near 1 the data say
+            little beyond the prior. Index: ``name[label, …]``.
+        """
+        posterior = self.posterior
+        chosen = variables or [name for name in posterior if not _auxiliary(str(name))]
+        prior = self.group("prior") if "prior" in self.draws.children else None
+        return summarise(posterior[chosen], prior, prob=prob)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the fit to one NetCDF file, atomically.
+
+        Parameters
+        ----------
+        path : str or Path
+        overwrite : bool
+            Replace an existing file.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        RequestError
+            If the file exists and `overwrite` is false, or its folder does not.
+        """
+        return save_fit(self, Path(path), overwrite=overwrite)
+
+
+def _auxiliary(name: str) -> bool:
+    """Names of non-centred offsets and raw vectors, which mean nothing alone."""
+    return name.endswith(("_offset", "_raw", "_shift")) or name.startswith("log_")
+
+
+def fit(
+    study: Study | str | Path,
+    *,
+    model: str | Path = "transfer_hierarchical",
+    components: int | None = None,
+    population: str = "all",
+    seed: int = 1,
+    settings: SamplerSettings = DEFAULTS,
+    progress: bool = False,
+) -> Fit:
+    """Fit a transfer model to a study.
+
+    Parameters
+    ----------
+    study : Study, str or Path
+        A study, the name of a packaged one, or a folder.
+    model : str or Path
+        Name of a packaged model file, or the path of your own.
+    components : int, optional
+        Number of text components; by default the fewest with 95 % of the variance.
+    population : {"all", "with_runs"}
+        Backbones that define the components: all with text scores, or only those with runs.
+    seed : int
+    settings : SamplerSettings
+    progress : bool
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    InputError, NotFoundError, ModelError, FitError
+
+    Examples
+    --------
+    >>> import bayescdm as cdm
+    >>> fit = cdm.fit("open-vlm", seed=1)  # doctest: +SKIP
+    """
+    if not isinstance(study, Study):
+        study = load_study(study)
+    file = load_model(model)
+    capability = fit_capability(study, components=components, population=population)
+    data = model_data(study, capability)
+    compiled = compile_model(file.build, data)
+    return fit_compiled(
+        compiled,
+        study,
+        capability,
+        model=file.name,
+        seed=seed,
+        sampler=settings,
+        progress=progress,
+        settings={"source_hash": file.source_hash, "population": population},
+    )
+
+
+def fit_compiled(
+    compiled: CompiledModel,
+    study: Study,
+    capability: Capability,
+    *,
+    model: str,
+    seed: int,
+    sampler: SamplerSettings = DEFAULTS,
+    progress: bool = False,
+    settings: Mapping[str, Any] | None = None,
+) -> Fit:
+    """Sample a compiled model and gather every group of the result.
+
+    Parameters
+    ----------
+    compiled : CompiledModel
+        Made from ``model_data(study, capability)``.
+    study, capability, model, seed, sampler, progress
+        As for :func:`fit`.
+    settings : mapping, optional
+        More facts to keep with the fit.
+
+    Returns
+    -------
+    Fit
+    """
+    tree = compiled.sample(seed=seed, settings=sampler, progress=progress)
+    tree.update(predictive_groups(compiled.model, tree, seed=seed))
+    tree["constant_data"] = constant_data(compiled.data)
+    record = {
+        "seed": seed,
+        "sampler": {name: getattr(sampler, name) for name in ("draws", "tune", "chains", "target_accept")},
+        "components": len(capability.scores.columns),
+        "versions": _versions(),
+        **(settings or {}),
+    }
+    return Fit(tree, study, capability, model, record, tuple(identifiability(study)))
+
+
+def predictive_groups(model: pm.Model, tree: xr.DataTree, *, seed: int) -> dict[str, xr.Dataset]:
+    """Prior, prior predictive, posterior predictive, log likelihood and observed data of a sampled model."""
+    observed = [rv.name for rv in model.observed_RVs]
+    prior = prior_draws(model, PRIOR_DRAWS, seed)
+    with model:
+        replicated = pm.sample_posterior_predictive(tree, progressbar=False, random_seed=seed)
+        likelihood = pm.compute_log_likelihood(tree, extend_inferencedata=False, progressbar=False)
+    values = {
+        rv.name: (model.named_vars_to_dims[rv.name], model.rvs_to_values[rv].eval())
+        for rv in model.observed_RVs
+    }
+    return {
+        "prior": prior.drop_vars(observed),
+        "prior_predictive": prior[observed],
+        "posterior_predictive": replicated["posterior_predictive"].to_dataset(),
+        "log_likelihood": _dataset(likelihood, "log_likelihood"),
+        "observed_data": xr.Dataset(
+            values, coords={d: list(c) for d, c in model.coords.items() if d == "run"}
+        ),
+    }
+
+
+def _dataset(result: Any, group: str) -> xr.Dataset:
+    return result if isinstance(result, xr.Dataset) else result[group].to_dataset()
+
+
+def constant_data(data: ModelData) -> xr.Dataset:
+    """Predictors of the fit as labelled arrays: components, labels and volumes."""
+    coords = {dim: [str(label) for label in labels] for dim, labels in data.coords.items() if labels}
+    return xr.Dataset(
+        {
+            "components": (("backbone", "component"), data.components),
+            "family_of_backbone": ("backbone", data.family),
+            "variant_of_backbone": ("backbone", data.variant),
+            "log_params": ("backbone", data.log_params),
+            "log_params_ref": data.log_params_ref,
+            "backbone_of_run": ("run", data.backbone),
+            "recipe_of_run": ("run", data.recipe),
+            "log_volume": ("run", data.log_volume),
+            "volume_known": ("run", (data.unknown_volume < 0).astype(int)),
+            "weight": ("run", data.weight),
+        },
+        coords=coords,
+    )
+
+
+def _versions() -> dict[str, str]:
+    packages = ("bayescdm", "pymc", "pytensor", "nutpie", "arviz", "numpy", "xarray")
+    return {name: importlib.metadata.version(name) for name in packages}
+
+
+# --- tables and diagnostics -------------------------------------------------------------------------
+
+
+def diagnose(posterior: xr.Dataset, sample_stats: xr.Dataset) -> Diagnosis:
+    """Convergence of every quantity in `posterior`; constants (w with one component) are passed over."""
+    import arviz as az
+
+    varying = posterior[[name for name in posterior if float(posterior[name].std()) > 0]]
+    extremes = {}
+    for key, values, worst in (
+        ("r_hat", az.rhat(varying), max),
+        ("ess_bulk", az.ess(varying, method="bulk"), min),
+        ("ess_tail", az.ess(varying, method="tail"), min),
+    ):
+        flat = ((name, label, value) for name in values for label, value in _cells(values[name]))
+        extremes[key] = worst((value, f"{name}{label}") for name, label, value in flat if np.isfinite(value))
+    return Diagnosis(
+        divergences=int(sample_stats["diverging"].sum()),
+        max_r_hat=extremes["r_hat"][0],
+        min_ess_bulk=extremes["ess_bulk"][0],
+        min_ess_tail=extremes["ess_tail"][0],
+        worst={key: name for key, (_, name) in extremes.items()},
+        draws=posterior.sizes["chain"] * posterior.sizes["draw"],
+    )
+
+
+def _cells(values: xr.DataArray) -> list[tuple[str, float]]:
+    """Each cell of an array with a label made of its own coordinates."""
+    if not values.dims:
+        return [("", float(values))]
+    labels = [[str(x) for x in values[dim].to_numpy()] for dim in values.dims]
+    index = np.ndindex(*values.shape)
+    return [
+        (f"[{', '.join(l[i] for l, i in zip(labels, at))}]", float(values.to_numpy()[at])) for at in index
+    ]
+
+
+def summarise(posterior: xr.Dataset, prior: xr.Dataset | None, *, prob: float) -> pd.DataFrame:
+    """Summarise draws, one row a scalar; see :meth:`Fit.summary`."""
+    import arviz as az
+
+    lower_name, upper_name = interval_columns("posterior", prob)
+    rows: dict[str, dict[str, float]] = {}
+    for name in posterior:
+        draws = posterior[name]
+        lower, upper = equal_tailed(draws, prob)
+        columns = {
+            "mean": draws.mean(("chain", "draw")),
+            "sd": draws.std(("chain", "draw")),
+            lower_name: lower,
+            upper_name: upper,
+            "ess_bulk": az.ess(draws.to_dataset(name="x"), method="bulk")["x"],
+            "ess_tail": az.ess(draws.to_dataset(name="x"), method="tail")["x"],
+            "r_hat": az.rhat(draws.to_dataset(name="x"))["x"],
+        }
+        if prior is not None and name in prior:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                columns["prior_sd_ratio"] = columns["sd"] / prior[name].std(("chain", "draw"))
+        for column, values in columns.items():
+            for label, value in _cells(values):
+                rows.setdefault(f"{name}{label}", {})[column] = value
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+# --- one file ---------------------------------------------------------------------------------------
+
+
+def save_fit(fit: Fit, path: Path, *, overwrite: bool) -> Path:
+    """Write `fit` beside `path` and move it there, so that a reader sees the old file or the new one."""
+    record = {
+        "format": FORMAT,
+        "model": fit.model,
+        "settings": fit.settings,
+        "study": fit.study.to_dict(),
+        "capability": fit.capability.to_dict(),
+        "notes": [note.to_dict() for note in fit.notes],
+    }
+    tree = xr.DataTree.from_dict({name: fit.group(name) for name in fit.draws.children})
+    tree.attrs = {"program": "bayescdm", "record": json.dumps(record, allow_nan=False)}
+    with replacing(path, overwrite=overwrite) as unfinished:
+        tree.to_netcdf(unfinished, engine="h5netcdf")
+    return path
+
+
+def load_fit(path: str | Path) -> Fit:
+    """Load a fit that :meth:`Fit.save` wrote; it predicts to the bit as before.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    FitError
+        If the file is missing, is not a fit, is damaged, or was written by another format.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FitError(f"{path}: no such file")
+    try:
+        # Loaded and closed: an open file could be neither deleted nor saved over.
+        with xr.open_datatree(path, engine="h5netcdf") as tree:
+            tree = tree.load()
+    except Exception as error:
+        raise FitError(f"{path}: cannot be read as a fit ({type(error).__name__}); is it whole?") from error
+    if tree.attrs.get("program") != "bayescdm":
+        raise FitError(f"{path}: was not written by bayescdm")
+    try:
+        record = json.loads(tree.attrs["record"])
+        if record["format"] != FORMAT:
+            raise FitError(
+                f"{path}: format {record['format']}, this version reads format {FORMAT}; fit again"
+            )
+        groups = xr.DataTree.from_dict({name: tree[name].to_dataset() for name in tree.children})
+        return Fit(
+            draws=groups,
+            study=Study.from_dict(record["study"]),
+            capability=Capability.from_dict(record["capability"]),
+            model=record["model"],
+            settings=record["settings"],
+            notes=tuple(Note(**note) for note in record["notes"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise FitError(f"{path}: its record is damaged ({type(error).__name__}: {error})") from error

@@ -1,0 +1,64 @@
+"""Intervals that carry their kind and probability."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import xarray as xr
+
+from bayescdm.errors import RequestError
+
+__all__ = ["Kind", "check_probability", "equal_tailed", "interval_columns"]
+
+#: ``posterior``: a parameter; ``law``: the law's mean, parameter uncertainty only; ``run``: what a
+#: training run would measure, backbone and residual spread added.
+Kind = Literal["posterior", "law", "run"]
+
+
+def check_probability(prob: float) -> float:
+    """Return `prob` if it lies strictly between 0 and 1.
+
+    Raises
+    ------
+    RequestError
+        Otherwise; 90 is answered with a hint at 0.9.
+    """
+    if not 0 < prob < 1:
+        hint = f"; did you mean {prob / 100:g}?" if 1 < prob < 100 else ""
+        raise RequestError(f"probability {prob:g} is not between 0 and 1{hint}")
+    return float(prob)
+
+
+def interval_columns(kind: Kind, prob: float) -> tuple[str, str]:
+    """Return column names of an interval, such as ``run_90_lower`` and ``run_90_upper``.
+
+    Examples
+    --------
+    >>> interval_columns("law", 0.9)
+    ('law_90_lower', 'law_90_upper')
+    """
+    name = f"{kind}_{100 * prob:g}"
+    return f"{name}_lower", f"{name}_upper"
+
+
+def equal_tailed(draws: xr.DataArray, prob: float) -> tuple[xr.DataArray, xr.DataArray]:
+    """Equal-tailed interval over ``chain`` and ``draw``.
+
+    Parameters
+    ----------
+    draws : DataArray, (chain, draw, ...)
+    prob : float
+
+    Returns
+    -------
+    lower, upper : DataArray, (...)
+    """
+    tail = (1 - check_probability(prob)) / 2
+    bounds = draws.quantile([tail, 1 - tail], dim=("chain", "draw"))
+    return bounds.isel(quantile=0, drop=True), bounds.isel(quantile=1, drop=True)
+
+
+def probability(event: xr.DataArray) -> np.ndarray:
+    """Share of draws in which `event` is true, over ``chain`` and ``draw``."""
+    return event.mean(("chain", "draw")).to_numpy()
