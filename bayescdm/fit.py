@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -365,10 +366,8 @@ def _cells(values: xr.DataArray) -> list[tuple[str, float]]:
     if not values.dims:
         return [("", float(values))]
     labels = [[str(x) for x in values[dim].to_numpy()] for dim in values.dims]
-    index = np.ndindex(*values.shape)
-    return [
-        (f"[{', '.join(l[i] for l, i in zip(labels, at))}]", float(values.to_numpy()[at])) for at in index
-    ]
+    names = [f"[{', '.join(cell)}]" for cell in itertools.product(*labels)]
+    return list(zip(names, values.to_numpy().ravel().tolist()))
 
 
 def summarise(posterior: xr.Dataset, prior: xr.Dataset | None, *, prob: float) -> pd.DataFrame:
