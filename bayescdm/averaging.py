@@ -81,20 +81,19 @@ def average_runs(
 left out: POPE (1 of 2 runs)
     """
     _check(scores)
+    scores = scores.reset_index(drop=True)
     label, wanted = _selection(scores, benchmarks, groups or {})
     chosen = scores[scores["benchmark"].isin(wanted)]
+    asked = [] if benchmarks == "average" else wanted
     notes: list[Note] = []
-    parts = []
-    for recipe, rows in scores.groupby("recipe", sort=False):
-        table = chosen[chosen["recipe"] == recipe].pivot(index="run", columns="benchmark", values="score")
-        table = table.reindex(rows["run"].unique())
+    kept = pd.Series(False, index=chosen.index)
+    for recipe, runs_of_recipe in scores.groupby("recipe", sort=False)["run"].unique().items():
+        rows = chosen[chosen["recipe"] == recipe]
+        table = rows.pivot(index="run", columns="benchmark", values="score").reindex(runs_of_recipe)
         runs, shared = shared_set(table.notna())
-        notes += _left_out(str(recipe), table, runs, shared, [] if benchmarks == "average" else wanted)
-        if len(runs):
-            parts.append(_average(chosen, runs, shared, label))
-    averaged = pd.concat(parts) if parts else _average(chosen.iloc[:0], pd.Index([]), pd.Index([]), label)
-    order = pd.Index(scores["run"].unique(), name="run")
-    return averaged.loc[order[order.isin(averaged.index)]], tuple(notes)
+        notes += _left_out(str(recipe), table, runs, shared, asked)
+        kept[rows.index] = rows["run"].isin(runs) & rows["benchmark"].isin(shared)
+    return _average(chosen[kept], label), tuple(notes)
 
 
 def shared_set(measured: pd.DataFrame) -> tuple[pd.Index, pd.Index]:
@@ -151,21 +150,19 @@ def _selection(
     return "average of {}".format, list(dict.fromkeys(benchmarks))
 
 
-def _average(
-    chosen: pd.DataFrame, runs: pd.Index, shared: pd.Index, label: Callable[[int], str]
-) -> pd.DataFrame:
-    """Mean score of each run over the shared benchmarks, laid out as `Study.runs`."""
-    rows = chosen[chosen["run"].isin(runs) & chosen["benchmark"].isin(shared)]
+def _average(rows: pd.DataFrame, label: Callable[[int], str]) -> pd.DataFrame:
+    """Mean score of each run over its rows, laid out as `Study.runs`."""
     by_run = rows.groupby("run", sort=False)
     averaged = by_run[list(RUN_FIELDS)].first()
-    averaged["n_benchmarks"] = len(shared)
-    averaged["benchmark"] = label(len(shared))
+    averaged["n_benchmarks"] = by_run.size()
+    averaged["benchmark"] = averaged["n_benchmarks"].map(label).astype(str)
     averaged["accuracy"] = by_run["score"].mean()
     averaged["standard_error"] = np.nan
     if "standard_error" in rows:
         squares = rows["standard_error"].pow(2).groupby(rows["run"]).agg(lambda x: x.sum(skipna=False))
-        averaged["standard_error"] = np.sqrt(squares) / len(shared)
-    averaged["source"] = by_run["source"].agg(lambda x: "; ".join(dict.fromkeys(x.astype(str))))
+        averaged["standard_error"] = np.sqrt(squares) / averaged["n_benchmarks"]
+    sources = rows[["run", "source"]].astype(str).drop_duplicates()
+    averaged["source"] = sources.groupby("run", sort=False)["source"].agg("; ".join)
     return averaged[list(RUN_COLUMNS)]
 
 

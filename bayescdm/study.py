@@ -132,6 +132,28 @@ class Study:
             scores = scores[scores["run"].isin(runs.index)]
         return replace(self, runs=runs, scores=scores)
 
+    def with_notes(self, *notes: Note) -> Study:
+        """Return the study with further notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def unscored_notes(self) -> tuple[Note, ...]:
+        """Say which runs cannot inform the law because their backbone has no text score.
+
+        Returns
+        -------
+        tuple of Note
+            Code ``no-text-scores``; empty when every run has a scored backbone.
+        """
+        unscored = self.runs[~self.runs["backbone"].isin(self.scored)]
+        if unscored.empty:
+            return ()
+        backbones = sorted(unscored["backbone"].unique())
+        message = (
+            f"{len(unscored)} of {len(self.runs)} runs stand on {len(backbones)} backbones without text "
+            f"scores and do not inform the law: {', '.join(backbones)}"
+        )
+        return (Note("no-text-scores", message, "warning", "runs"),)
+
     def with_text_scores(self, text_scores: pd.DataFrame, *notes: Note) -> Study:
         """Return the study with other text scores (same labels) and notes that say why."""
         return replace(self, text_scores=text_scores, notes=(*self.notes, *notes))

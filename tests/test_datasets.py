@@ -1,5 +1,6 @@
 """Packaged figures: complete, traceable, and equal to the published ones row by row."""
 
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -7,11 +8,151 @@ import pandas as pd
 import pytest
 
 from bayescdm import datasets
+from bayescdm.datasets.tables import read_sources, read_table
+from bayescdm.errors import NotFoundError
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 needs_shared = pytest.mark.skipif(
     not SHARED.is_dir(), reason="the published figures (../shared/data) are not beside this checkout"
 )
+
+
+@pytest.fixture(scope="module")
+def open_vlm():
+    return datasets.load_dataset("open-vlm")
+
+
+# The study open-vlm
+
+
+@needs_shared
+def test_text_scores_and_labels_equal_the_published_ones(open_vlm):
+    published = pd.read_csv(SHARED / "open-vlm" / "text_scores.csv").set_index("backbone")
+    benchmarks = ["IFEval", "BBH", "MATH-Lvl-5", "GPQA", "MUSR", "MMLU-PRO"]
+    ours = open_vlm.text_scores.loc[published.index, benchmarks]
+    pd.testing.assert_frame_equal(ours * 100, published[benchmarks], rtol=1e-12, check_names=False)
+    labels = open_vlm.backbones.loc[published.index]
+    assert labels[["family", "variant"]].equals(published[["family", "variant"]])
+    np.testing.assert_allclose(labels["params"] / 1e9, published["params_b"], rtol=1e-12)
+    scored = published[benchmarks].notna().all(axis=1)
+    sources = published["source"].str.removeprefix("no entry in ")
+    for label, source in sources[scored].items():
+        assert source in labels.loc[label, "source"]
+
+
+@needs_shared
+def test_every_published_score_is_packaged_with_its_source():
+    published = pd.read_csv(SHARED / "open-vlm" / "runs.csv")
+    sources = read_sources("open_vlm")["source"]
+    vlms = read_table("open_vlm", "vlms")
+    ours = read_table("open_vlm", "scores").merge(vlms, on="run", validate="many_to_one")
+    ours["source"] = ours["source"].map(sources)
+    ours["score"] = ours["score"] * 100
+    ours["recipe"] = ours["recipe"].str.replace("TinyLLaVA-Factory-", "TinyLLaVA-")
+    columns = {"recipe": "recipe", "vision_encoder": "encoder", "vlm": "run", "backbone": "backbone"}
+    keys = [*columns, "samples", "benchmark", "source"]
+    ours = ours.drop(columns="vlm").rename(columns={new: old for old, new in columns.items()})
+    pd.testing.assert_frame_equal(
+        ours[[*keys, "score"]].sort_values(keys, ignore_index=True),
+        published[[*keys, "score"]].sort_values(keys, ignore_index=True),
+        rtol=1e-12,
+    )
+
+
+def test_accuracies_are_means_over_the_benchmarks_that_a_recipe_shares(open_vlm):
+    for _, runs in open_vlm.runs.groupby("recipe"):
+        scores = open_vlm.scores[open_vlm.scores["run"].isin(runs.index)]
+        table = scores.pivot(index="run", columns="benchmark", values="score").dropna(axis="columns")
+        assert (runs["n_benchmarks"] == table.shape[1]).all()
+        pd.testing.assert_series_equal(
+            runs["accuracy"], table.mean(axis=1).loc[runs.index], check_names=False, rtol=1e-12
+        )
+
+
+def test_a_recipe_keeps_everything_but_the_volume(open_vlm):
+    volumes = open_vlm.runs.groupby("recipe")["volume"].nunique()
+    assert volumes[volumes > 1].to_dict() == {
+        "Infinity-MM staged | SigLIP-SO400M/14-384": 5,
+        "LLaVA-1.5-LoRA (ICONS) | CLIP-L/14-336": 2,
+    }
+    assert (open_vlm.runs.groupby("recipe")["encoder"].nunique() == 1).all()
+    assert (open_vlm.runs["recipe"].str.split(" | ", regex=False).str[-1] == open_vlm.runs["encoder"]).all()
+
+
+def test_the_two_printings_of_tinyllava_are_separate_recipes(open_vlm):
+    factory = open_vlm.runs["vlm"].str.startswith("TinyLLaVA-Factory")
+    assert factory.sum() == 14
+    assert (open_vlm.runs["recipe"].str.startswith("TinyLLaVA-Factory") == factory).all()
+
+
+def test_one_straggler_is_left_out_for_the_sake_of_its_peers(open_vlm):
+    left_out = [note for note in open_vlm.notes if note.code == "incomplete-benchmarks"]
+    assert [note.severity for note in left_out] == ["warning", "note", "note"]
+    assert "InternVL2-4B" in left_out[0].message
+    assert "InternVL2-4B" not in open_vlm.runs.index
+    assert len(open_vlm.runs) == 88
+
+
+def test_runs_without_text_scores_stay_and_are_reported(open_vlm):
+    assert len(open_vlm.runs) - len(open_vlm.fitted_runs) == 17
+    notes = [note for note in open_vlm.notes if note.code == "no-text-scores"]
+    assert "17 of 88 runs stand on 13 backbones" in notes[0].message
+
+
+def test_known_oddities_travel_with_the_study(open_vlm):
+    assert sum(note.code == "data-note" for note in open_vlm.notes) >= 20
+    assert {note.where for note in open_vlm.notes if note.code == "text-outlier"} == {
+        "text benchmark IFEval",
+        "text benchmark MATH-Lvl-5",
+    }
+
+
+def test_one_benchmark_or_a_group_may_be_chosen():
+    one = datasets.load_dataset("open-vlm", benchmarks="MMMU-val")
+    assert set(one.runs["benchmark"]) == {"MMMU-val"}
+    group = datasets.load_dataset("open-vlm", benchmarks="document")
+    assert group.runs["benchmark"].str.startswith("document: average of").all()
+    assert 0 < len(one.runs) < len(group.runs) < 89
+
+
+def test_every_benchmark_has_one_group(open_vlm):
+    grouped = [name for group in open_vlm.settings["benchmark_groups"].values() for name in group]
+    assert len(grouped) == len(set(grouped)) == 52
+    assert set(open_vlm.scores["benchmark"]) <= set(grouped)
+
+
+@pytest.mark.parametrize("folder", ["open_vlm", "loss"])
+def test_every_row_of_every_table_names_a_listed_source(folder):
+    listed = set(read_sources(folder).index)
+    used = set()
+    for path in (files("bayescdm.datasets") / folder).iterdir():
+        table = read_table(folder, path.name.removesuffix(".csv"))
+        if path.name not in ("sources.csv", "notes.csv", "vlms.csv"):
+            assert table["source"].isin(listed).all(), path.name
+            used |= set(table["source"])
+    assert used == listed
+
+
+def test_mixtures_of_experts_have_fewer_active_parameters(open_vlm):
+    sparse = open_vlm.backbones["active_params"] < open_vlm.backbones["params"]
+    assert set(open_vlm.backbones.loc[sparse, "family"]) == {"Mixtral"}
+
+
+def test_unknown_study_names_the_nearest():
+    with pytest.raises(NotFoundError, match="did you mean 'open-vlm'"):
+        datasets.load_dataset("open_vlm")
+
+
+def test_datasets_are_listed_with_counts_and_sources(open_vlm):
+    row = datasets.datasets().set_index("name").loc["open-vlm"]
+    assert row["kind"] == "real"
+    assert row["n_backbones"] == 152
+    assert row["n_scored"] == 139
+    assert row["n_with_runs"] == 44
+    assert row["n_recipes"] == 34
+    assert row["n_runs"] == 88
+    assert row["n_benchmarks"] == 52
+    assert "arXiv:2402.14289 Table A1" in row["sources"]
 
 
 # Loss points
