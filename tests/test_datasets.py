@@ -1,5 +1,6 @@
 """Packaged figures: complete, traceable, and equal to the published ones row by row."""
 
+import re
 from importlib.resources import files
 from pathlib import Path
 
@@ -121,7 +122,7 @@ def test_every_benchmark_has_one_group(open_vlm):
     assert set(open_vlm.scores["benchmark"]) <= set(grouped)
 
 
-@pytest.mark.parametrize("folder", ["open_vlm", "loss"])
+@pytest.mark.parametrize("folder", ["open_vlm", "loss", "paper"])
 def test_every_row_of_every_table_names_a_listed_source(folder):
     listed = set(read_sources(folder).index)
     used = set()
@@ -192,3 +193,128 @@ def test_loss_points_are_complete_positive_and_traceable(points):
     assert points.notna().all(axis=None)
     assert (points.select_dtypes("number") > 0).all(axis=None)
     assert points["source"].str.contains("arXiv:").all()
+
+
+# Tables of the paper
+
+
+def seed_lines() -> set[str]:
+    """Lines of the paper's text, without links and citations."""
+    text = (SHARED.parent / "seeds" / "what-transfers-from-text-to-vision.txt").read_text(encoding="utf-8")
+    return {re.sub(r"\s*\[.*", "", line).strip() for line in text.splitlines()}
+
+
+@pytest.mark.parametrize("name", datasets.PAPER_TABLES)
+def test_each_table_of_the_paper_is_complete_and_traceable(name):
+    table = datasets.paper_table(name)
+    assert table["source"].str.startswith("arXiv 2608.00013 ").all()
+    assert table.drop(columns="statement", errors="ignore").notna().all(axis=None)
+
+
+def test_roster_counts_are_those_of_the_paper():
+    roster = datasets.paper_table("roster")
+    assert len(roster) == 34
+    assert roster["family"].nunique() == 7
+    assert roster["variant"].value_counts().to_dict() == {"base": 17, "instruct": 17}
+    assert roster["params"].agg(["min", "max"]).tolist() == [600_000_000, 72_000_000_000]
+    sparse = roster[roster["active_params"] < roster["params"]]
+    assert sparse["backbone"].tolist() == ["Qwen3-30B-A3B-Base", "Qwen3-30B-A3B"]
+
+
+@needs_shared
+def test_roster_equals_table_4():
+    roster = datasets.paper_table("roster")
+    lines = seed_lines()
+    for row in roster.itertuples():
+        printed = f"{row.backbone} {row.variant.title()} {row.params / 1e9:g}B"
+        if row.active_params < row.params:
+            printed += f" (A{row.active_params / 1e9:g}B)"
+        assert printed in lines or f"{row.family} {printed}" in lines
+
+
+def test_benchmark_counts_are_those_of_the_paper():
+    text = datasets.paper_table("text_benchmarks")
+    multimodal = datasets.paper_table("multimodal_benchmarks")
+    assert (len(text), text["category"].nunique()) == (40, 6)
+    assert (len(multimodal), multimodal["category"].nunique()) == (35, 4)
+
+
+@needs_shared
+@pytest.mark.parametrize("name", ["text_benchmarks", "multimodal_benchmarks"])
+def test_benchmarks_equal_tables_5_and_6(name):
+    short = {"BIG-Bench": " BB", "BIG-Bench Hard": " BBH", "MMLU": " MMLU", "own": ""}
+    lines = seed_lines()
+    for row in datasets.paper_table(name).itertuples():
+        printed = row.benchmark + short[getattr(row, "collection", "own")]
+        assert printed in lines or f"{row.category} {printed}" in lines
+
+
+def test_every_text_benchmark_has_one_transfer_coefficient():
+    coefficients = datasets.paper_table("transfer_coefficients")
+    assert set(coefficients["benchmark"]) == set(datasets.paper_table("text_benchmarks")["benchmark"])
+    assert coefficients["regime"].value_counts().to_dict() == {"positive": 29, "tax": 11}
+    assert ((coefficients["lambda"] > 0) == (coefficients["regime"] == "positive")).all()
+    ranked = coefficients.assign(size=coefficients["lambda"].abs()).sort_values(["regime", "rank"])
+    assert ranked.groupby("regime")["size"].apply(lambda size: size.is_monotonic_decreasing).all()
+
+
+@needs_shared
+def test_transfer_coefficients_equal_table_7():
+    text = "\n".join(seed_lines())
+    printed = {name: float(value) for name, value in re.findall(r"\b([A-Za-z]\w+)([+-]0\.\d{3})", text)}
+    printed["contextual_parametric_knowledge_conflicts"] = printed.pop("contextual_param_knowledge_conflicts")
+    coefficients = datasets.paper_table("transfer_coefficients").set_index("benchmark")["lambda"]
+    assert coefficients.to_dict() == printed
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "label", "printed"),
+    [
+        ("rates_by_family", "family", {}),
+        ("rates_by_variant", "variant", {"base": "Base", "instruct": "Chat"}),
+    ],
+)
+def test_rates_equal_tables_2_and_3(name, label, printed):
+    lines = seed_lines()
+    for _, row in datasets.paper_table(name).iterrows():
+        rates = " ".join(f"{100 * row[rate]:.2f}" for rate in ("B0", "Bm", "mean_B", "mae"))
+        assert f"{printed.get(row[label], row[label])} {row['A']:.3f} {rates}" in lines
+
+
+@needs_shared
+def test_ablation_equals_table_1():
+    printed = "\n".join(seed_lines())
+    for _, rows in datasets.paper_table("ablation").groupby("law"):
+        assert "".join(f"{mae:.3%}" for mae in rows["mae"]) in printed
+
+
+def test_published_figures_hold_every_number_of_the_analyses():
+    figures = datasets.paper_table("published_figures")
+    assert set(figures["analysis"]) == {
+        "fit",
+        "transfer",
+        "absorption",
+        "ablation",
+        "leave-one-family-out",
+        "transfer-coefficients",
+        "base-against-instruct",
+        "families",
+        "batch-size",
+        "text-against-multimodal",
+        "loss",
+    }
+    values = figures.set_index(["analysis", "quantity", "subject"])["value"]
+    assert values.index.is_unique
+    assert values["fit", "mae", "32 backbones"] == 0.01287
+    assert values["base-against-instruct", "mean_B", "instruct"] == 0.0147
+    assert values["families", "Bm", "Llama"] == 0.0455
+    assert values["ablation", "mae", "Qwen2.5-72B base, with Bm"] == 0.02055
+    assert values["text-against-multimodal", "spearman", "VLMs"] == 0.791
+    assert values["transfer-coefficients", "lambda", "piqa"] == 0
+    assert pd.api.types.is_float_dtype(values)
+
+
+def test_unknown_table_names_the_nearest():
+    with pytest.raises(NotFoundError, match="did you mean 'roster'"):
+        datasets.paper_table("rooster")

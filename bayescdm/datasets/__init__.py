@@ -1,6 +1,14 @@
 """Packaged figures: studies, loss points and the tables of the paper, each row with its source."""
 
 from bayescdm.datasets.points import load_chinchilla_points, load_openclip
+from bayescdm.datasets.published import PAPER_TABLES, paper_table
 from bayescdm.datasets.studies import datasets, load_dataset
 
-__all__ = ["datasets", "load_chinchilla_points", "load_dataset", "load_openclip"]
+__all__ = [
+    "PAPER_TABLES",
+    "datasets",
+    "load_chinchilla_points",
+    "load_dataset",
+    "load_openclip",
+    "paper_table",
+]
