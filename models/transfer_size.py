@@ -26,7 +26,8 @@ def build(data: ModelData) -> pm.Model:
 
     Dims: component, family, variant, backbone, recipe, run.
 
-    Source: eqs. 4, 7 and 8 of *What Transfers from Text to Vision?* (arXiv 2608.00013); the size term is ours.
+    Source: eqs. 4, 7 and 8 of *What Transfers from Text to Vision?* (arXiv 2608.00013); the
+    size term is ours.
     """
     with pm.Model(coords=data.coords) as model:
         w = unit_direction("w", data)

@@ -17,7 +17,8 @@ from bayescdm.sampling import SamplerSettings
 import bayescdm.modelfiles as files
 assert "site-packages" in files.__file__, files.__file__
 assert {"transfer_hierarchical", "transfer_pooled"} <= set(cdm.model_names())
-fit = cdm.fit("open-vlm", model="transfer_pooled", seed=1, settings=SamplerSettings(draws=50, tune=50, chains=1))
+short = SamplerSettings(draws=50, tune=50, chains=1)
+fit = cdm.fit("open-vlm", model="transfer_pooled", seed=1, settings=short)
 print("posterior draws:", fit.posterior.sizes["draw"])
 """
 
