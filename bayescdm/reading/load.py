@@ -1,0 +1,327 @@
+"""From files to a Study: every problem of every file in one pass, every repair kept as a note."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from bayescdm.averaging import average_runs
+from bayescdm.errors import InputError, Note, NotFoundError, unknown_name
+from bayescdm.outliers import flag_text_outliers, outlier_notes
+from bayescdm.reading.findings import Findings, Place
+from bayescdm.reading.labels import nearest
+from bayescdm.reading.runs import ACCURACY, RunTable, run_table
+from bayescdm.reading.settings import Settings, read_settings
+from bayescdm.reading.sheets import SUFFIXES, Sheet, read_sheet
+from bayescdm.reading.text_scores import TextTable, text_table
+from bayescdm.study import Study
+
+__all__ = ["StudyFiles", "load_study", "read_candidates", "read_files", "read_runs", "read_text_scores"]
+
+
+@dataclass(frozen=True)
+class StudyFiles:
+    """The files of a folder as read and repaired; tables are None where they could not be read."""
+
+    findings: Findings
+    settings: Settings
+    sheets: tuple[Sheet | None, Sheet | None]
+    text: TextTable | None
+    runs: RunTable | None
+
+
+def load_study(path_or_name: str | Path, *, benchmarks: str | Sequence[str] | None = None) -> Study:
+    """Load a study from a folder, or a packaged one by its name.
+
+    Parameters
+    ----------
+    path_or_name : str or Path
+        A folder with ``text_scores`` and ``runs`` (csv, tsv, txt, xlsx or parquet) and, where wanted,
+        ``study.toml``; or a name that `bayescdm.datasets.datasets` lists. A folder of that name wins.
+    benchmarks : str or sequence of str, optional
+        What a run's accuracy is: ``"average"`` over the benchmarks that all runs of its recipe share, one
+        benchmark, a group, or a list of benchmarks. By default what ``study.toml`` says, or the average.
+
+    Returns
+    -------
+    Study
+        Its notes tell every repair, everything left out, and what limits the answers.
+
+    Raises
+    ------
+    InputError
+        All problems of all files, a line each, with file, row, column and value.
+    NotFoundError
+        When there is neither such a folder nor such a packaged study, benchmark or group.
+
+    Examples
+    --------
+    >>> len(load_study("open-vlm").recipes)
+    34
+    """
+    folder = Path(path_or_name)
+    if not folder.exists():
+        return _load_packaged(str(path_or_name), benchmarks or "average")
+    files = read_files(folder)
+    files.findings.raise_problems()
+    if files.text is None or files.runs is None:  # problems say why, and have been raised
+        raise AssertionError("a table is missing without a problem that says so")
+    study = _study(files.text, files.runs, files.settings, folder.resolve().name, benchmarks)
+    return study.with_notes(*files.findings.notes, *study.unscored_notes(), *_outliers(study))
+
+
+def read_text_scores(
+    path: str | Path, *, settings: Settings | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame, tuple[Note, ...]]:
+    """Read a table of text scores: one row a backbone.
+
+    Parameters
+    ----------
+    path : str or Path
+        Columns ``backbone``, ``family``, ``variant``, where known ``params_b`` (billions) or ``params``,
+        ``active_params_b``, ``text_tokens`` and ``source``; every other column of figures is a benchmark.
+    settings : Settings, optional
+
+    Returns
+    -------
+    text_scores : DataFrame, (backbone, benchmark)
+        Fractions; NaN where not measured.
+    backbones : DataFrame, (backbone, ...)
+        As `Study.backbones`; sizes and tokens are absolute counts.
+    notes : tuple of Note
+
+    Raises
+    ------
+    InputError
+        All problems of the file.
+    NotFoundError
+        When there is no such file.
+    """
+    findings = Findings()
+    sheet = _sheet(Path(path), "text_scores", settings or Settings(), findings)
+    table = text_table(sheet, settings or Settings()) if sheet else None
+    findings.raise_problems()
+    assert table is not None
+    return table.text_scores, table.backbones, tuple(findings.notes)
+
+
+def read_runs(path: str | Path, *, settings: Settings | None = None) -> tuple[pd.DataFrame, tuple[Note, ...]]:
+    """Read a table of runs, in one of three layouts.
+
+    Parameters
+    ----------
+    path : str or Path
+        Columns ``recipe``, where known ``vision_encoder`` and ``vlm``, ``backbone``, ``samples`` (or
+        ``tokens``, or ``volume``), and either ``benchmark`` and ``score``, or one column a benchmark, or
+        ``accuracy``; where known ``standard_error`` and ``source``.
+    settings : Settings, optional
+
+    Returns
+    -------
+    scores : DataFrame, one row a score
+        ``run``, ``recipe``, ``encoder``, ``vlm``, ``backbone``, ``volume`` (absolute count), ``benchmark``,
+        ``score`` (fraction), ``standard_error``, ``source``: what `average_runs` takes.
+    notes : tuple of Note
+
+    Raises
+    ------
+    InputError
+        All problems of the file.
+    NotFoundError
+        When there is no such file.
+    """
+    findings = Findings()
+    sheet = _sheet(Path(path), "runs", settings or Settings(), findings)
+    table = run_table(sheet, settings or Settings(), None) if sheet else None
+    findings.raise_problems()
+    assert table is not None
+    return table.scores, tuple(findings.notes)
+
+
+def read_candidates(
+    path: str | Path, like: Study, *, settings: Settings | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame, tuple[Note, ...]]:
+    """Read a table of candidate backbones for a study: the columns of text scores, in any order.
+
+    Parameters
+    ----------
+    path : str or Path
+        As for `read_text_scores`; ``family`` and ``variant`` may be empty or absent (then ``unknown``), and
+        families that the study does not know are welcome.
+    like : Study
+        Its text benchmarks are looked for; other columns are left out with a note, missing ones are NaN.
+    settings : Settings, optional
+
+    Returns
+    -------
+    text_scores : DataFrame, (candidate, benchmark)
+        Fractions, in the study's columns; every row of the file in its order, repeated names included.
+    backbones : DataFrame, (candidate, ...)
+        As `Study.backbones`.
+    notes : tuple of Note
+        ``unseen-family``, ``benchmark-missing``, ``duplicate-name`` and every repair.
+
+    Raises
+    ------
+    InputError
+        All problems of the file.
+    NotFoundError
+        When there is no such file.
+    """
+    findings = Findings()
+    sheet = _sheet(Path(path), "candidates", settings or Settings(), findings)
+    table = None
+    if sheet:
+        table = text_table(sheet, settings or Settings(), like=like.text_scores, candidates=True)
+    findings.raise_problems()
+    assert table is not None
+    _describe_candidates(table, like, Path(path).name, findings)
+    text_scores = table.text_scores.reindex(columns=like.text_scores.columns)
+    return text_scores, table.backbones, tuple(findings.notes)
+
+
+def read_files(folder: Path) -> StudyFiles:
+    """Read the files of a folder, collecting all problems.
+
+    Parameters
+    ----------
+    folder : Path
+
+    Returns
+    -------
+    StudyFiles
+    """
+    findings = Findings()
+    if not folder.is_dir():
+        raise InputError(f"{folder}: is a file; give the folder that holds text_scores and runs")
+    settings = read_settings(folder / "study.toml", findings)
+    paths = [_find(folder, stem, findings) for stem in ("text_scores", "runs")]
+    text_sheet, run_sheet = (
+        _sheet(path, stem, settings, findings) if path else None
+        for path, stem in zip(paths, ("text_scores", "runs"))
+    )
+    text = text_table(text_sheet, settings) if text_sheet else None
+    runs = run_table(run_sheet, settings, text.text_scores.index if text else None) if run_sheet else None
+    if text and runs and not findings.problems:
+        _refuse_uninformative(text, runs, text_sheet, run_sheet, findings)
+    return StudyFiles(findings, settings, (text_sheet, run_sheet), text, runs)
+
+
+def _load_packaged(name: str, benchmarks: str | Sequence[str]) -> Study:
+    """A packaged study; the error says that there is no such folder either."""
+    from bayescdm.datasets import datasets, load_dataset
+
+    try:
+        return load_dataset(name, benchmarks=benchmarks)
+    except NotFoundError as error:
+        if "packaged study" not in str(error):
+            raise
+        raise unknown_name("folder or packaged study", name, datasets()["name"]) from None
+
+
+def _find(folder: Path, stem: str, findings: Findings) -> Path | None:
+    """The one file of a folder with this stem."""
+    names = sorted(path.name for path in folder.iterdir() if path.is_file())
+    found = [name for name in names if Path(name).stem == stem and Path(name).suffix.lower() in SUFFIXES]
+    if len(found) == 1:
+        return folder / found[0]
+    place = Place(folder.name or str(folder))
+    if found:
+        findings.refuse(place, f"has {' and '.join(found)}: keep one of them")
+    else:
+        hint = nearest(f"{stem}.csv", names) if names else "it is empty"
+        findings.refuse(place, f"has no {stem}.csv (or {', '.join(SUFFIXES[1:])}); {hint}")
+    return None
+
+
+def _sheet(path: Path, kind: str, settings: Settings, findings: Findings) -> Sheet | None:
+    """A file as a sheet of text."""
+    if not path.exists():
+        raise NotFoundError(f"{path}: there is no such file")
+    keys = ["backbone", *(title for name, title in settings.columns.items() if name == "backbone")]
+    return read_sheet(path, keys, findings)
+
+
+def _refuse_uninformative(
+    text: TextTable, runs: RunTable, text_sheet: Sheet | None, run_sheet: Sheet | None, findings: Findings
+) -> None:
+    """Refuse studies from which nothing can be learnt: one backbone, or nothing that varies."""
+    assert text_sheet is not None and run_sheet is not None
+    scored = text.text_scores.index[text.text_scores.notna().any(axis=1)]
+    used = pd.unique(runs.scores["backbone"])
+    informative = [name for name in used if name in scored]
+    if not informative:
+        findings.refuse(run_sheet.place(0, "backbone"), "none of its backbones has a text score: add some")
+    elif len(informative) < 2:
+        what = f"only one backbone ('{informative[0]}') has text scores and runs: at least two are needed"
+        findings.refuse(run_sheet.place(0, "backbone"), what)
+    figures = text.text_scores.loc[scored]
+    if len(scored) > 1 and not (figures.nunique() > 1).any():
+        findings.refuse(text_sheet.place(), "no benchmark varies between backbones: nothing can be learnt")
+    spread = runs.scores.groupby("benchmark")["score"].nunique()
+    if len(runs.scores["run"].unique()) > 1 and not (spread > 1).any():
+        findings.refuse(run_sheet.place(), "no score varies between runs: nothing can be learnt")
+
+
+def _study(
+    text: TextTable, runs: RunTable, settings: Settings, name: str, benchmarks: str | Sequence[str] | None
+) -> Study:
+    """The study of two tables, with its runs averaged."""
+    wanted = benchmarks or settings.benchmark or "average"
+    asked = ACCURACY if runs.columns.layout == "accuracy" and wanted == "average" else wanted
+    averaged, left_out = average_runs(runs.scores, asked, groups=settings.groups)
+    return Study(
+        name=settings.name or name,
+        text_scores=text.text_scores,
+        backbones=text.backbones,
+        runs=averaged,
+        scores=runs.scores[runs.scores["run"].isin(averaged.index)].reset_index(drop=True),
+        volume_unit=runs.volume_unit,
+        volume_ref=settings.volume_ref,
+        notes=left_out,
+        settings={
+            "benchmarks": wanted if isinstance(wanted, str) else list(wanted),
+            "benchmark_groups": {group: list(names) for group, names in settings.groups.items()},
+            "layout": runs.columns.layout,
+            "units": {"text_scores": text.unit, "runs": runs.unit},
+            "columns": dict(settings.columns),
+            "recipe_columns": runs.columns.recipe,
+            "components": settings.components,
+            "population": settings.population,
+        },
+    )
+
+
+def _outliers(study: Study) -> tuple[Note, ...]:
+    """Text scores of instruct models that are far too low for the model."""
+    if study.backbones["params"].isna().all() and not (study.backbones["variant"] == "instruct").any():
+        return ()
+    return outlier_notes(flag_text_outliers(study))
+
+
+def _describe_candidates(table: TextTable, like: Study, file: str, findings: Findings) -> None:
+    """Say which candidates have unseen families, repeated names, or scores unlike the study's."""
+    backbones = table.backbones
+    seen = set(like.backbones.loc[like.runs["backbone"].unique(), "family"])
+    unseen = sorted(set(backbones["family"]) - seen - {"unknown"})
+    if unseen:
+        rows = backbones["family"].isin(unseen).sum()
+        message = (
+            f"{rows} candidates are of families without a run: {', '.join(unseen)}; their forecast is wider"
+        )
+        findings.note("unseen-family", file, message, "warning")
+    repeated = backbones.index[backbones.index.duplicated()].unique()
+    if len(repeated):
+        findings.note(
+            "duplicate-name", file, f"names that stand more than once: {', '.join(repeated)}; all kept"
+        )
+    for row, name, scores in zip(table.rows, table.text_scores.index, table.text_scores.to_numpy()):
+        if name in like.text_scores.index:
+            known = like.text_scores.loc[name, table.text_scores.columns].to_numpy(dtype=float)
+            if np.nanmax(np.abs(known - scores), initial=0.0) > 1e-9:
+                message = f"'{name}' has other text scores in the study; the candidate's are used"
+                findings.note("differs-from-study", Place(file, row), message, "warning")

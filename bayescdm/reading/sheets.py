@@ -1,0 +1,391 @@
+"""Files to tables of text: CSV of any separator and encoding, Excel, Parquet; each cell keeps its line."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from bayescdm.reading.findings import Change, Findings, Place, shown
+from bayescdm.reading.labels import clean_title, fold
+
+__all__ = ["SUFFIXES", "Sheet", "read_sheet"]
+
+#: File names that are tried for ``text_scores`` and ``runs``.
+SUFFIXES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
+#: Longer cells are no label and no figure, but a lost quote or pasted text.
+LONGEST_CELL = 2000
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+#: How many lines above the header are searched for it.
+_LEADING_ROWS = 10
+
+Rows = list[tuple[int, list[str]]]
+
+
+class FileProblem(Exception):
+    """A file that cannot be read as a table at all."""
+
+    def __init__(self, what: str, row: int = 0):
+        self.what, self.row = what, row
+        super().__init__(what)
+
+
+@dataclass
+class Sheet:
+    """A table of text on its way to numbers; repairs are made in it, so it ends as the cleaned file.
+
+    Parameters
+    ----------
+    file : str
+    table : DataFrame of str
+        Indexed by line number; a refused cell is None.
+    findings : Findings
+    header_row : int
+    titles : dict of str to str
+        For columns that the user renamed in study.toml: what they are called in the file.
+    """
+
+    file: str
+    table: pd.DataFrame
+    findings: Findings
+    header_row: int = 1
+    titles: dict[str, str] = field(default_factory=dict)
+    decimal: str = "."
+
+    def place(self, row: int = 0, column: str = "") -> Place:
+        """Return the place of a cell, a row or the file."""
+        return Place(self.file, row, self.titles.get(column, column), self.header_row)
+
+    def cells(self, column: str) -> Iterator[tuple[int, str]]:
+        """Yield row number and text of the cells of a column that were not refused."""
+        return ((int(row), text) for row, text in self.table[column].items() if text is not None)
+
+    def refuse(self, row: int, column: str, what: str) -> None:
+        """Record a problem with a cell, and skip it from here on."""
+        self.findings.refuse(self.place(row, column), what, self.table.at[row, column])
+        self.table.at[row, column] = None
+
+    def repair(self, code: str, row: int, column: str, after: str, why: str) -> None:
+        """Rewrite a cell and say so."""
+        before = self.table.at[row, column]
+        self.table.at[row, column] = after
+        self.findings.repaired(code, self.place(row, column), before, after, why)
+
+    def rewrite(self, row: int, column: str, after: str, why: str) -> None:
+        """Rewrite a cell in another notation of the same value: a change to the file, not to what it says."""
+        place = self.place(row, column)
+        self.findings.changes.append(
+            Change(place.file, row, place.column, self.table.at[row, column], after, why)
+        )
+        self.table.at[row, column] = after
+
+    def drop_row(self, code: str, row: int, why: str) -> None:
+        """Leave out a row and say so."""
+        cells = [text for text in self.table.loc[row] if text]
+        self.table = self.table.drop(index=row)
+        self.findings.repaired(code, self.place(row), ", ".join(cells), "", why)
+
+    def drop_column(self, code: str, column: str, why: str, *, severity: Any = "note") -> None:
+        """Leave out a column and say so."""
+        self.table = self.table.drop(columns=column)
+        place = self.place(self.header_row, column)
+        self.findings.note(code, place, why, severity)
+        self.findings.changes.append(Change(self.file, self.header_row, column, column, "", why))
+
+    def rename_column(self, code: str, column: str, after: str, why: str) -> None:
+        """Give a column another title and say so."""
+        self.table = self.table.rename(columns={column: after})
+        self.findings.repaired(code, self.place(self.header_row, column), column, after, why)
+
+
+def read_sheet(path: Path, key_titles: Sequence[str], findings: Findings) -> Sheet | None:
+    """Read one file into a sheet with a clean header and no rows that are not data.
+
+    Parameters
+    ----------
+    path : Path
+    key_titles : sequence of str
+        Titles of which the header holds at least one, to find it below leading lines.
+    findings : Findings
+        Takes problems and notes.
+
+    Returns
+    -------
+    Sheet or None
+        None when the file cannot be read as a table; the reason is among the problems.
+    """
+    file = path.name
+    try:
+        rows = _rows(path, key_titles, findings)
+        header_row, titles, body = _split_header(rows, key_titles, file, findings)
+        titles, body = _without_empty_columns(titles, body, file, findings)
+        body = _of_equal_width(titles, body, Place(file, header_row=header_row), findings)
+    except FileProblem as problem:
+        findings.refuse(Place(file, problem.row), problem.what)
+        return None
+    table = pd.DataFrame(
+        [cells for _, cells in body],
+        index=pd.Index([number for number, _ in body], dtype=int),
+        columns=range(len(titles)),
+        dtype=object,
+    )
+    sheet = Sheet(file, table, findings, header_row)
+    if not _name_columns(sheet, titles):
+        return None
+    _refuse_hostile_cells(sheet)
+    _drop_rows_without_data(sheet, titles)
+    if sheet.table.empty:
+        findings.refuse(Place(file), "has a header and no rows: add the data")
+        return None
+    return sheet
+
+
+def _rows(path: Path, key_titles: Sequence[str], findings: Findings) -> Rows:
+    """Line numbers and cells of a file, whatever its format; decided by content, not by name."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise FileProblem(f"cannot be opened: {error.strerror or error}") from None
+    if content.startswith(b"PK\x03\x04"):
+        return _excel_rows(content, path.stem)
+    if content.startswith(b"PAR1"):
+        return _parquet_rows(content)
+    if content.startswith(b"\xd0\xcf\x11\xe0"):
+        raise FileProblem("is a workbook of an old Excel: save it as .xlsx or as CSV UTF-8")
+    if content.startswith((b"\x1f\x8b", b"BZh", b"7z\xbc\xaf", b"Rar!")):
+        raise FileProblem("is compressed: unpack it first")
+    return _text_rows(_decoded(content, path.name, findings), key_titles, path.name, findings)
+
+
+def _decoded(content: bytes, file: str, findings: Findings) -> str:
+    """Text of a file in UTF-8 or UTF-16; another encoding is refused, since it cannot be told apart."""
+    for mark, encoding in (
+        (b"\xff\xfe\x00\x00", "utf-32"),
+        (b"\x00\x00\xfe\xff", "utf-32"),
+        (b"\xff\xfe", "utf-16"),
+        (b"\xfe\xff", "utf-16"),
+    ):
+        if content.startswith(mark):
+            try:
+                text = content.decode(encoding)
+            except UnicodeDecodeError:
+                raise FileProblem(f"is broken {encoding.upper()}: save it as UTF-8") from None
+            findings.note("encoding-converted", file, f"the file is {encoding.upper()}, read as such")
+            return text
+    if b"\x00" in content:
+        raise FileProblem(
+            "holds zero bytes: it is no text file, or UTF-16 without its mark; save it as UTF-8"
+        )
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        row = content.count(b"\n", 0, error.start) + 1
+        byte = f"0x{content[error.start]:02X}"
+        raise FileProblem(f"holds the byte {byte}, which is not UTF-8: save it as CSV UTF-8", row) from None
+    if content.startswith(b"\xef\xbb\xbf"):
+        findings.note("byte-order-mark", file, "a byte order mark before the header is taken off")
+    return text
+
+
+def _text_rows(text: str, key_titles: Sequence[str], file: str, findings: Findings) -> Rows:
+    """Lines of a text file, split at the separator of its header."""
+    separator = _separator(text, key_titles)
+    if separator != ",":
+        findings.note("separator", file, f"columns are separated by {_SEPARATORS[separator]}")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    rows, start = [], 1
+    try:
+        for cells in reader:
+            rows.append((start, [cell.strip(" \t") for cell in cells]))
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise FileProblem(f"cannot be split into cells ({error}): check the quotes", start) from None
+    return rows
+
+
+def _separator(text: str, key_titles: Sequence[str]) -> str:
+    """The separator that gives the header most columns; the header holds a key title, or comes first."""
+    lines = [line for line in islice(io.StringIO(text), _LEADING_ROWS) if line.strip()]
+    wanted = {fold(title) for title in key_titles}
+    split = [{mark: next(csv.reader([line], delimiter=mark), []) for mark in _SEPARATORS} for line in lines]
+    for cells in split:
+        found = [mark for mark in cells if wanted & {fold(clean_title(cell)) for cell in cells[mark]}]
+        if found:
+            return max(found, key=lambda mark: len(cells[mark]))
+    return max(_SEPARATORS, key=lambda mark: len(split[0][mark])) if split else ","
+
+
+def _excel_rows(content: bytes, stem: str) -> Rows:
+    """Rows of the only sheet, or of the one that is named like the file."""
+    try:
+        import openpyxl
+    except ImportError:
+        raise FileProblem("is an Excel file: install openpyxl, or save it as CSV UTF-8") from None
+    try:
+        # Formulas are kept as text, and refused below: their last result may be out of date.
+        workbook = openpyxl.load_workbook(io.BytesIO(content), data_only=False)
+        sheets = {sheet.title: list(sheet.iter_rows()) for sheet in workbook.worksheets}
+    except Exception as error:  # whatever a broken archive raises
+        raise FileProblem(
+            f"cannot be read as an Excel file: {shown(str(error))}; save it as CSV UTF-8"
+        ) from None
+    texts = {
+        title: [(number, [_excel_text(cell) for cell in row]) for number, row in enumerate(rows, start=1)]
+        for title, rows in sheets.items()
+    }
+    texts = {title: rows for title, rows in texts.items() if any(any(cells) for _, cells in rows)}
+    named = [title for title in texts if fold(title) == fold(stem)]
+    if len(texts) > 1 and not named:
+        listed = ", ".join(f"'{title}'" for title in texts)
+        raise FileProblem(f"has several sheets ({listed}): name the one that is meant '{stem}'")
+    return texts[named[0]] if named else next(iter(texts.values()), [])
+
+
+def _excel_text(cell: Any) -> str:
+    """What a cell shows: a fraction formatted as a percentage is 56.9%, not 0.569."""
+    value = cell.value
+    if value is None:
+        return ""
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        text = repr(value)
+        if "%" in (cell.number_format or ""):
+            return f"{(Decimal(text) * 100).normalize():f}%"
+        return text.removesuffix(".0")
+    return str(value).strip(" \t")
+
+
+def _parquet_rows(content: bytes) -> Rows:
+    """Rows of a Parquet file; the first is line 2, as if a header stood above it."""
+    try:
+        table = pd.read_parquet(io.BytesIO(content))
+    except ImportError:
+        raise FileProblem("is a Parquet file: install pyarrow, or save it as CSV UTF-8") from None
+    except Exception as error:  # whatever a broken file raises
+        raise FileProblem(f"cannot be read as a Parquet file: {shown(str(error))}") from None
+    if table.index.name or table.index.nlevels > 1:
+        table = table.reset_index()
+    columns = [[_parquet_text(value) for value in table.iloc[:, i].to_numpy()] for i in range(table.shape[1])]
+    rows: Rows = [(1, [str(title) for title in table.columns])]
+    return rows + [(number, list(cells)) for number, cells in enumerate(zip(*columns), start=2)]
+
+
+def _parquet_text(value: Any) -> str:
+    """The shortest text that gives the value again; empty for a missing one."""
+    if value is None or (not isinstance(value, str) and pd.api.types.is_scalar(value) and pd.isna(value)):
+        return ""
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value).strip(" \t")
+
+
+def _split_header(
+    rows: Rows, key_titles: Sequence[str], file: str, findings: Findings
+) -> tuple[int, list[str], Rows]:
+    """Row number and cells of the header, and the rows below it."""
+    filled = [(i, number, cells) for i, (number, cells) in enumerate(rows) if any(cells)]
+    if not filled:
+        raise FileProblem("is empty: it needs a header and rows")
+    wanted = {fold(title) for title in key_titles}
+    for i, number, cells in filled[:_LEADING_ROWS]:
+        if wanted & {fold(clean_title(cell)) for cell in cells}:
+            if number > filled[0][1]:
+                what = f"the header is row {number}; what stands above it is skipped"
+                findings.note("leading-rows-skipped", Place(file, filled[0][1]), what)
+            return number, cells, rows[i + 1 :]
+    i, number, cells = filled[0]
+    return number, cells, rows[i + 1 :]
+
+
+def _without_empty_columns(
+    titles: list[str], body: Rows, file: str, findings: Findings
+) -> tuple[list[str], Rows]:
+    """Leave out columns without a title and without content, and a numbered one without a title."""
+    keep = []
+    for i, title in enumerate(titles):
+        cells = [cells[i] for _, cells in body if i < len(cells) and any(cells)]
+        numbered = cells in ([str(n) for n in range(start, start + len(cells))] for start in (0, 1))
+        if title.startswith("Unnamed:") or not title:
+            if not any(cells):
+                continue
+            if numbered:
+                findings.note("column-ignored", file, f"column {i + 1} has no title and numbers the rows")
+                continue
+        keep.append(i)
+    trailing = list(range(len(titles), max((len(cells) for _, cells in body), default=0)))
+    keep += [i for i in trailing if any(cells[i] for _, cells in body if i < len(cells))]
+    body = [(number, [cells[i] for i in keep if i < len(cells)]) for number, cells in body]
+    return [titles[i] for i in keep if i < len(titles)], body
+
+
+def _of_equal_width(titles: list[str], body: Rows, file: Place, findings: Findings) -> Rows:
+    """Refuse rows with more or fewer cells than the header: their figures may stand one column off."""
+    equal: Rows = []
+    for number, cells in body:
+        if len(cells) == len(titles):
+            equal.append((number, cells))
+        elif len(cells) == 1 or not any(cells):
+            equal.append((number, (cells + [""] * len(titles))[: len(titles)]))
+        else:
+            what = f"has {len(cells)} cells, the header {len(titles)}: "
+            what += "add what is missing, and quote cells that hold the separator"
+            findings.refuse(replace(file, row=number), what)
+    return equal
+
+
+def _name_columns(sheet: Sheet, titles: list[str]) -> bool:
+    """Give the columns their cleaned titles; False when titles are missing or stand twice."""
+    cleaned = [clean_title(title) for title in titles]
+    header = sheet.place(sheet.header_row)
+    failed = False
+    for i, title in enumerate(cleaned):
+        if not title:
+            sheet.findings.refuse(header, f"column {i + 1} has no title: give it one", titles[i])
+            failed = True
+        elif title in cleaned[:i]:
+            first = cleaned.index(title) + 1
+            sheet.findings.refuse(
+                header, f"columns {first} and {i + 1} are both called '{title}': rename one"
+            )
+            failed = True
+        elif title != titles[i]:
+            place = sheet.place(sheet.header_row, title)
+            sheet.findings.repaired("header-cleaned", place, titles[i], title, "marks and pictures removed")
+    sheet.table.columns = pd.Index(cleaned, dtype=object)
+    return not failed
+
+
+def _drop_rows_without_data(sheet: Sheet, titles: list[str]) -> None:
+    """Leave out blank rows, repeated headers and group titles, each with a note."""
+    rows = list(zip(map(int, sheet.table.index), sheet.table.to_numpy().tolist()))
+    last = max((number for number, cells in rows if any(cells)), default=0)
+    # The empty end of a file is no news.
+    sheet.table = sheet.table.loc[:last]
+    for number, cells in rows:
+        filled = [cell for cell in cells if cell]
+        if number > last or None in cells:
+            continue
+        if not filled:
+            sheet.drop_row("blank-row-skipped", number, "blank row left out")
+        elif cells == titles or [clean_title(cell) for cell in cells] == list(sheet.table.columns):
+            sheet.drop_row("repeated-header-skipped", number, "repeated header left out")
+        elif len(cells) > 2 and (len(filled) == 1 or len(set(cells)) == 1):
+            sheet.drop_row("group-row-skipped", number, "title of a group of rows, left out")
+
+
+def _refuse_hostile_cells(sheet: Sheet) -> None:
+    """Refuse formulas, line breaks, control characters and cells too long to be a label or a figure."""
+    for column in sheet.table.columns:
+        for row, text in sheet.cells(column):
+            if text.startswith("="):
+                sheet.refuse(row, column, "is a formula: write its result")
+            elif len(text) > LONGEST_CELL:
+                sheet.refuse(row, column, f"is longer than {LONGEST_CELL} characters: shorten it")
+            elif "\n" in text or "\r" in text:
+                sheet.refuse(row, column, "holds a line break: check the quotes, and write it on one line")
+            elif any(ord(c) < 32 or 127 <= ord(c) < 160 for c in text):
+                sheet.refuse(row, column, "holds a control character: remove it")
