@@ -56,6 +56,7 @@ __all__ = [
     "pooled",
     "recipe_baseline",
     "robust_likelihood",
+    "size_term",
     "unit_direction",
 ]
 
@@ -439,6 +440,30 @@ def backbone_intercept(data: ModelData) -> Any:
     offset = pm.Normal("backbone_offset", 0, 1, dims="backbone")
     effect = pm.Deterministic("backbone_effect", tau * offset, dims="backbone")
     return effect[data.backbone]
+
+
+def size_term(data: ModelData) -> Any:
+    """Accuracy that goes with size at equal capability: slope × ln(N/N_ref) of each run's backbone.
+
+    Parameters
+    ----------
+    data : ModelData
+
+    Returns
+    -------
+    TensorVariable, (run,)
+
+    Raises
+    ------
+    ModelError
+        If the parameter count of a backbone is unknown; names it.
+    """
+    unknown = np.flatnonzero(~np.isfinite(data.log_params))
+    if len(unknown):
+        names = ", ".join(data.coords["backbone"][i] for i in unknown)
+        raise ModelError(f"this model needs the parameter count of every backbone; unknown for {names}")
+    slope = pm.Normal("size_slope", 0, 0.05)
+    return slope * data.log_params[data.backbone]
 
 
 def robust_likelihood(name: str, mean: Any, data: ModelData) -> None:

@@ -1,0 +1,545 @@
+"""Text scores to components: probabilistic PCA that equals plain PCA when no score is missing.
+
+The law of SPEC section 2 sees a backbone only through its component scores Z. A backbone with every text
+score has exact ones. Where scores are missing, Z is known up to what the unseen benchmarks could still
+say, and that uncertainty is kept as a covariance.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from bayescdm.errors import InputError, Note, NotFoundError, RequestError
+from bayescdm.study import Study
+
+__all__ = ["Capability", "fit_capability"]
+
+Population = Literal["all", "with_runs"]
+
+#: Rounds of filling and re-estimating, and the relative change of the covariance that ends them.
+MAX_ROUNDS = 2_000
+TOLERANCE = 1e-9
+#: Smallest eigenvalue of the score covariance, as a share of the mean variance, so that it stays invertible.
+FLOOR = 1e-10
+
+
+@dataclass(frozen=True)
+class Capability:
+    """Principal components of mean-centred text scores, with the scores of every scored backbone.
+
+    Attributes
+    ----------
+    benchmarks : Index, (benchmark,)
+        Text benchmarks, in the study's order.
+    mean : ndarray, (benchmark,)
+        Mean score over the reference population, a fraction.
+    loadings : ndarray, (benchmark, component)
+        Orthonormal γ. PC1 points towards higher scores; the others have their largest loading positive.
+    explained : ndarray, (component,)
+        Share of the variance of each retained component.
+    variances : ndarray, (component,)
+        Variance along each retained component (denominator n − 1), fraction².
+    noise_variance : float
+        σ² of probabilistic PCA, fraction²: the variance of a benchmark outside the components.
+    scores : DataFrame, (backbone, component)
+        Z of every backbone with a text score, in units of the text scores; the conditional mean where
+        scores are missing.
+    covariance : ndarray, (backbone, component, component)
+        Covariance of Z given the measured scores; 0 for backbones with every score.
+    population : {"all", "with_runs"}
+        Whose scores determine the components.
+    fitted_on : Index, (backbone,)
+        The reference population itself, after exclusions.
+    notes : tuple of Note
+        What the reader must know about population and missing scores.
+    """
+
+    benchmarks: pd.Index
+    mean: np.ndarray
+    loadings: np.ndarray
+    explained: np.ndarray
+    variances: np.ndarray
+    noise_variance: float
+    scores: pd.DataFrame
+    covariance: np.ndarray
+    population: Population
+    fitted_on: pd.Index
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def components(self) -> list[str]:
+        """Component labels PC1, PC2, …."""
+        return component_labels(self.loadings.shape[1])
+
+    @property
+    def cumulative(self) -> np.ndarray:
+        """Cumulative share of variance, (component,)."""
+        return np.cumsum(self.explained)
+
+    @property
+    def incomplete(self) -> pd.Index:
+        """Backbones whose component scores are uncertain because text scores are missing."""
+        return self.scores.index[np.trace(self.covariance, axis1=1, axis2=2) > 0]
+
+    def project(self, text_scores: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray]:
+        """Component scores of backbones, from whatever text scores they have.
+
+        Parameters
+        ----------
+        text_scores : DataFrame, (backbone, benchmark)
+            Fractions; NaN, or no column, where a benchmark was not measured. Row labels may repeat.
+
+        Returns
+        -------
+        mean : DataFrame, (backbone, component)
+            ``(X − mean) @ loadings`` for a complete row; otherwise its conditional mean under
+            probabilistic PCA. Same rows in the same order.
+        covariance : ndarray, (backbone, component, component)
+            0 for a complete row, otherwise what the unseen benchmarks leave open.
+
+        Raises
+        ------
+        NotFoundError
+            A column is none of the benchmarks.
+        InputError
+            A score is not a fraction.
+        RequestError
+            A backbone has no score at all.
+
+        Notes
+        -----
+        With C = γΛγᵀ + σ²(I − γγᵀ), the unseen scores given the seen ones are Normal with covariance
+        C_uu − C_us C_ss⁻¹ C_su (Tipping and Bishop 1999, section 3.1).
+
+        Examples
+        --------
+        >>> scores = pd.DataFrame({"x": [0.1, 0.2, 0.6], "y": [0.2, 0.3, 0.9]}, index=["a", "b", "c"])
+        >>> capability = fit_components(scores, components=1)
+        >>> mean, covariance = capability.project(pd.DataFrame({"x": [0.6]}, index=["new"]))
+        >>> bool(mean.loc["new", "PC1"] > 0), bool(covariance[0, 0, 0] > 0)
+        (True, True)
+        """
+        unknown = [str(c) for c in text_scores.columns if c not in self.benchmarks]
+        if unknown:
+            raise _not_found("text benchmark", unknown[0], self.benchmarks)
+        table = text_scores.reindex(columns=self.benchmarks)
+        values = table.to_numpy(dtype=float)
+        _check_fractions(table, values)
+        empty = np.isnan(values).all(axis=1)
+        if empty.any():
+            raise RequestError(
+                f"backbone '{table.index[empty][0]}' has none of the {len(self.benchmarks)} text scores: "
+                "without one it has no capability; give at least one score or leave it out"
+            )
+        C = _model_covariance(self.loadings, self.variances, self.noise_variance, floor=_floor(self))
+        filled = values.copy()
+        K = self.loadings.shape[1]
+        covariance = np.zeros((len(values), K, K))
+        for rows, unseen, expected, conditional in _conditionals(values, self.mean, C):
+            filled[np.ix_(rows, unseen)] = expected
+            part = self.loadings[unseen]
+            covariance[rows] = part.T @ conditional @ part
+        mean = pd.DataFrame(
+            (filled - self.mean) @ self.loadings, index=table.index, columns=self.components, dtype=float
+        )
+        return mean, covariance
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every field as JSON-able lists and numbers; floats survive ``repr`` to the bit."""
+        return {
+            "benchmarks": [str(b) for b in self.benchmarks],
+            "mean": self.mean.tolist(),
+            "loadings": self.loadings.tolist(),
+            "explained": self.explained.tolist(),
+            "variances": self.variances.tolist(),
+            "noise_variance": self.noise_variance,
+            "backbones": [str(b) for b in self.scores.index],
+            "scores": self.scores.to_numpy().tolist(),
+            "covariance": self.covariance.tolist(),
+            "population": self.population,
+            "fitted_on": [str(b) for b in self.fitted_on],
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Capability:
+        """Rebuild what `to_dict` returned, bit for bit.
+
+        Parameters
+        ----------
+        data : dict
+            From `to_dict`, possibly by way of JSON.
+
+        Returns
+        -------
+        Capability
+        """
+        loadings = np.array(data["loadings"], dtype=float)
+        K = loadings.shape[1]
+        backbones = pd.Index(data["backbones"], name="backbone")
+        scores = np.array(data["scores"], dtype=float).reshape(len(backbones), K)
+        return cls(
+            benchmarks=pd.Index(data["benchmarks"], name="benchmark"),
+            mean=np.array(data["mean"], dtype=float),
+            loadings=loadings,
+            explained=np.array(data["explained"], dtype=float),
+            variances=np.array(data["variances"], dtype=float),
+            noise_variance=float(data["noise_variance"]),
+            scores=pd.DataFrame(scores, index=backbones, columns=component_labels(K)),
+            covariance=np.array(data["covariance"], dtype=float).reshape(len(backbones), K, K),
+            population=data["population"],
+            fitted_on=pd.Index(data["fitted_on"], name="backbone"),
+            notes=tuple(Note(**note) for note in data["notes"]),
+        )
+
+
+def fit_capability(
+    study: Study,
+    *,
+    components: int | None = None,
+    variance: float = 0.95,
+    population: Population = "all",
+    exclude: Iterable[str] = (),
+) -> Capability:
+    """Fit the components of a study's text scores and score every backbone on them.
+
+    Parameters
+    ----------
+    study : Study
+    components : int, optional
+        Number of components K; by default the fewest with at least `variance` of the variance.
+    variance : float
+        Share of the variance that K components must reach, in (0, 1].
+    population : {"all", "with_runs"}
+        Whether every scored backbone determines the components, or only those with runs.
+    exclude : iterable of str
+        Backbones that do not enter the population, though they are still scored: the refit of
+        leave-one-family-out.
+
+    Returns
+    -------
+    Capability
+
+    Raises
+    ------
+    NotFoundError
+        A backbone of `exclude` is not in the study.
+    RequestError
+        `components`, `variance` or `population` is out of range for these data.
+    InputError
+        Too few scores to tell a component: fewer than two backbones, an unmeasured or constant benchmark.
+
+    Notes
+    -----
+    Section 2 of SPEC (*What Transfers from Text to Vision?*, arXiv 2608.00013, section 2.1.1):
+    the benchmarks are centred, not scaled. Missing scores by probabilistic PCA (Tipping and Bishop 1999).
+
+    Examples
+    --------
+    >>> scores = pd.DataFrame({"x": [0.1, 0.2, 0.6], "y": [0.2, 0.3, 0.9]}, index=["a", "b", "c"])
+    >>> backbones = pd.DataFrame({"family": "f", "variant": "base", "params": 1e9}, index=scores.index)
+    >>> runs = pd.DataFrame(columns=["recipe", "backbone", "volume", "accuracy"])
+    >>> capability = fit_capability(Study("three", scores, backbones, runs))
+    >>> capability.components
+    ['PC1']
+    """
+    excluded = list(exclude)
+    for label in excluded:
+        if label not in study.text_scores.index:
+            raise _not_found("backbone", label, study.text_scores.index)
+    if population not in ("all", "with_runs"):
+        raise RequestError(f"population '{population}' is neither 'all' nor 'with_runs'")
+    scored = study.text_scores.loc[study.scored]
+    members = scored.index
+    if population == "with_runs":
+        members = members[members.isin(study.runs["backbone"])]
+    members = members[~members.isin(excluded)]
+    return fit_components(
+        scored, components=components, variance=variance, members=members, population=population
+    )
+
+
+def fit_components(
+    text_scores: pd.DataFrame,
+    *,
+    components: int | None = None,
+    variance: float = 0.95,
+    members: pd.Index | None = None,
+    population: Population = "all",
+) -> Capability:
+    """Fit components to the rows `members` of a table of text scores, and score all its rows.
+
+    Parameters
+    ----------
+    text_scores : DataFrame, (backbone, benchmark)
+        Fractions; NaN where not measured. Every row has at least one score.
+    components, variance, population
+        As in `fit_capability`.
+    members : Index, optional
+        Rows that determine the components; all by default.
+
+    Returns
+    -------
+    Capability
+
+    Raises
+    ------
+    InputError, RequestError
+        As in `fit_capability`.
+    """
+    members = text_scores.index if members is None else members
+    # A fixed order of rows and columns inside makes the result the same, to the bit, for any order outside.
+    table = text_scores.loc[members].sort_index().sort_index(axis=1)
+    values = table.to_numpy(dtype=float)
+    _check_fractions(table, values)
+    _check_information(table, values)
+    most = min(len(table) - 1, table.shape[1])
+    if components is not None and not 1 <= components <= most:
+        raise RequestError(
+            f"{components} components asked for: {len(table)} backbones and {table.shape[1]} text benchmarks "
+            f"allow 1 to {most}"
+        )
+    if not 0 < variance <= 1:
+        raise RequestError(f"share of variance {variance:g} is not in (0, 1]; the usual value is 0.95")
+    if np.isnan(values).any():
+        found = _fit_incomplete(values, components, variance, most)
+    else:
+        found = _fit_complete(values, components, variance, most)
+    loadings = _oriented(found.directions)
+    order = table.columns.get_indexer(text_scores.columns)
+    unscored = Capability(
+        benchmarks=pd.Index(text_scores.columns, name="benchmark"),
+        mean=found.mean[order],
+        loadings=loadings[order],
+        explained=found.variances / found.total,
+        variances=found.variances,
+        noise_variance=found.noise_variance,
+        scores=pd.DataFrame(),
+        covariance=np.empty(0),
+        population=population,
+        fitted_on=pd.Index(members, name="backbone"),
+    )
+    scores, covariance = unscored.project(text_scores)
+    scores.index.name = "backbone"
+    notes = _notes(unscored, values, found.converged)
+    return Capability(**{**vars(unscored), "scores": scores, "covariance": covariance, "notes": notes})
+
+
+@dataclass(frozen=True)
+class _Components:
+    """Mean, retained eigenvectors (benchmark, component) and eigenvalues of the score covariance."""
+
+    mean: np.ndarray
+    directions: np.ndarray
+    variances: np.ndarray
+    total: float
+    noise_variance: float
+    converged: bool = True
+
+
+def component_labels(K: int) -> list[str]:
+    """Labels PC1, PC2, … of K components."""
+    return [f"PC{k + 1}" for k in range(K)]
+
+
+def _fit_complete(values: np.ndarray, components: int | None, variance: float, most: int) -> _Components:
+    """Plain PCA by singular values."""
+    mean = values.mean(axis=0)
+    _, singular, rows = np.linalg.svd(values - mean, full_matrices=False)
+    eigenvalues = np.zeros(values.shape[1])
+    eigenvalues[: len(singular)] = singular**2 / (len(values) - 1)
+    K = components or _fewest(eigenvalues, variance, most)
+    noise = _noise_variance(eigenvalues, K, len(values))
+    return _Components(mean, rows[:K].T, eigenvalues[:K], float(eigenvalues.sum()), noise)
+
+
+def _fit_incomplete(values: np.ndarray, components: int | None, variance: float, most: int) -> _Components:
+    """Probabilistic PCA; without a given K, the fewest whose own filled covariance reaches `variance`."""
+    start = np.diag(np.nanvar(values, axis=0, ddof=1))
+    for K in [components] if components else range(1, most + 1):
+        found, start = _fill_and_refit(values, K, start)
+        if found.variances.sum() >= variance * found.total:
+            break
+    return found
+
+
+def _fill_and_refit(values: np.ndarray, K: int, C: np.ndarray) -> tuple[_Components, np.ndarray]:
+    """Alternate the expected moments of the unseen scores with probabilistic PCA of the filled table.
+
+    This is expectation maximisation with only the unseen scores as latent variables, so that with none
+    unseen its first round is PCA itself. The noise variance counts degrees of freedom (see
+    `_noise_variance`), as in regularised iterative PCA (Josse and Husson 2012).
+    """
+    n = len(values)
+    mean = np.nanmean(values, axis=0)
+    observed_variance = float(np.nanvar(values, axis=0, ddof=1).mean())
+    floor = FLOOR * observed_variance
+    converged = False
+    for _ in range(MAX_ROUNDS):
+        filled = values.copy()
+        unseen_moment = np.zeros_like(C)
+        for rows, unseen, expected, conditional in _conditionals(values, mean, C):
+            filled[np.ix_(rows, unseen)] = expected
+            unseen_moment[np.ix_(unseen, unseen)] += len(rows) * conditional
+        mean = filled.mean(axis=0)
+        centred = filled - mean
+        moment = (centred.T @ centred + unseen_moment) / (n - 1)
+        eigenvalues, vectors = np.linalg.eigh(moment)
+        eigenvalues, vectors = np.maximum(eigenvalues[::-1], 0), vectors[:, ::-1]
+        # Unseen cells carry the noise of the last round: capped, it cannot grow from round to round.
+        noise = min(_noise_variance(eigenvalues, K, n), observed_variance)
+        previous = C
+        C = _model_covariance(vectors[:, :K], eigenvalues[:K], noise, floor)
+        if np.abs(C - previous).max() <= TOLERANCE * np.abs(C).max():
+            converged = True
+            break
+    total = float(eigenvalues.sum())
+    return _Components(mean, vectors[:, :K], eigenvalues[:K], total, noise, converged), C
+
+
+def _conditionals(
+    values: np.ndarray, mean: np.ndarray, C: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Per pattern of unseen scores: its rows, the unseen columns, their conditional mean and covariance."""
+    patterns, which = np.unique(np.isnan(values), axis=0, return_inverse=True)
+    for number, unseen in enumerate(patterns):
+        if not unseen.any():
+            continue
+        rows = np.flatnonzero(which.reshape(-1) == number)
+        seen = ~unseen
+        gain = np.linalg.solve(C[np.ix_(seen, seen)], C[np.ix_(seen, unseen)])
+        expected = mean[unseen] + (values[np.ix_(rows, np.flatnonzero(seen))] - mean[seen]) @ gain
+        conditional = C[np.ix_(unseen, unseen)] - C[np.ix_(unseen, seen)] @ gain
+        yield rows, np.flatnonzero(unseen), expected, (conditional + conditional.T) / 2
+
+
+def _model_covariance(
+    directions: np.ndarray, variances: np.ndarray, noise_variance: float, floor: float
+) -> np.ndarray:
+    """Score covariance γΛγᵀ + σ²(I − γγᵀ) of probabilistic PCA, eigenvalues at least `floor`."""
+    noise = max(noise_variance, floor)
+    signal = np.maximum(variances - noise, 0)
+    return (directions * signal) @ directions.T + noise * np.eye(len(directions))
+
+
+def _noise_variance(eigenvalues: np.ndarray, K: int, n: int) -> float:
+    """Variance outside K components, per degree of freedom left.
+
+    The maximum-likelihood value Σ discarded / (T − K) is too small for few backbones, because the
+    components were chosen to leave little: n − 1 rows and T columns minus K fitted directions on each side
+    leave (n − 1 − K)(T − K) degrees of freedom.
+    """
+    T = len(eigenvalues)
+    if K >= T:
+        return 0.0
+    discarded = float(eigenvalues[K:].sum())
+    if n - 1 <= K:
+        return discarded / (T - K)
+    return discarded * (n - 1) / ((n - 1 - K) * (T - K))
+
+
+def _fewest(eigenvalues: np.ndarray, variance: float, most: int) -> int:
+    """Fewest components with at least `variance` of the total."""
+    share = np.cumsum(eigenvalues) / eigenvalues.sum()
+    # The last cumulative share can round to just below 1.
+    return min(int(np.searchsorted(share, variance - 1e-12)) + 1, most)
+
+
+def _oriented(directions: np.ndarray) -> np.ndarray:
+    """Make signs deterministic: PC1 positive on the mean score, the others on their largest benchmark."""
+    signs = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])])
+    towards_mean = directions[:, 0].sum()
+    if abs(towards_mean) > 1e-12:
+        signs[0] = np.sign(towards_mean)
+    return directions * signs
+
+
+def _floor(capability: Capability) -> float:
+    """Smallest eigenvalue of the score covariance that keeps it invertible."""
+    return FLOOR * float(capability.variances.sum() / len(capability.benchmarks))
+
+
+def _check_fractions(table: pd.DataFrame, values: np.ndarray) -> None:
+    """Raise for every score outside [0, 1]."""
+    outside = np.argwhere((values < 0) | (values > 1))
+    if len(outside):
+        raise InputError(
+            [
+                f"text scores: {table.index[m]}, {table.columns[i]}: {values[m, i]:g} is not a fraction "
+                "between 0 and 1"
+                for m, i in outside
+            ]
+        )
+
+
+def _check_information(table: pd.DataFrame, values: np.ndarray) -> None:
+    """Raise when the reference population cannot tell a component."""
+    if table.shape[1] == 0:
+        raise InputError("text scores: no benchmark column, so there is nothing to take components of")
+    if len(table) < 2:
+        raise InputError(
+            f"text scores: the reference population has {len(table)} backbone(s) with scores; components "
+            "need at least 2: add text scores, or use population 'all'"
+        )
+    problems = []
+    for i, benchmark in enumerate(table.columns):
+        known = values[~np.isnan(values[:, i]), i]
+        if len(known) < 2:
+            problems.append(
+                f"text scores: '{benchmark}' is measured for {len(known)} backbone(s) of the reference "
+                "population; drop the column or add scores"
+            )
+        elif known.min() == known.max():
+            problems.append(
+                f"text scores: '{benchmark}' is {known[0]:g} for every backbone of the reference population: "
+                "a constant column tells nothing; drop it"
+            )
+    if problems:
+        raise InputError(problems)
+
+
+def _notes(capability: Capability, values: np.ndarray, converged: bool) -> tuple[Note, ...]:
+    """Population and missing scores, in words."""
+    whose = "all scored backbones" if capability.population == "all" else "backbones with runs"
+    K = capability.loadings.shape[1]
+    notes = [
+        Note(
+            "reference-population",
+            f"components of {len(values)} backbones ({whose}); K = {K} with "
+            f"{capability.cumulative[-1]:.1%} of the variance",
+        )
+    ]
+    unseen = np.isnan(values)
+    if unseen.any():
+        notes.append(
+            Note(
+                "missing-text-scores",
+                f"{int(unseen.sum())} of {unseen.size} text scores are missing "
+                f"({unseen.any(axis=1).sum()} backbones); probabilistic PCA fills them, with a covariance",
+            )
+        )
+        T = len(capability.benchmarks)
+        exhausted = T > K and unseen.sum() >= (len(values) - 1 - K) * (T - K)
+        if not converged or exhausted:
+            notes.append(
+                Note(
+                    "too-few-text-scores",
+                    f"{int(unseen.sum())} text scores are missing, too many for {K} components of "
+                    f"{len(values)} backbones: the components are unsure; use fewer, or add scores",
+                    "warning",
+                )
+            )
+    return tuple(notes)
+
+
+def _not_found(kind: str, name: str, known: pd.Index) -> NotFoundError:
+    """Error for an unknown name, with the nearest known ones."""
+    near = difflib.get_close_matches(name, [str(k) for k in known], n=3, cutoff=0.4)
+    hint = f"; nearest: {', '.join(near)}" if near else ""
+    return NotFoundError(f"{kind} '{name}' is not known{hint}")
