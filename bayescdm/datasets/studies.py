@@ -8,7 +8,7 @@ import pandas as pd
 
 from bayescdm.averaging import average_runs
 from bayescdm.datasets.tables import read_sources, read_table
-from bayescdm.errors import Note, unknown_name
+from bayescdm.errors import Note, RequestError, unknown_name
 from bayescdm.outliers import flag_text_outliers, outlier_notes
 from bayescdm.study import Study
 
@@ -112,6 +112,16 @@ def _open_vlm(benchmarks: str | Sequence[str]) -> Study:
     return study.with_notes(*left_out, *study.unscored_notes(), *flagged, *known)
 
 
+def _simulated_paper(benchmarks: str | Sequence[str]) -> Study:
+    """Simulated study of the paper's roster, seed 0."""
+    # Imported here: the simulation reads the packaged tables of the paper, which are in this package.
+    from bayescdm.simulate import simulate
+
+    if benchmarks != "average":
+        raise RequestError("the simulated study has averages only: leave the benchmarks out")
+    return simulate(seed=0)
+
+
 def _open_vlm_scores(sources: pd.Series) -> pd.DataFrame:
     """All benchmark scores, long, with what is known of their runs; encoder and recipe make the label."""
     vlms = read_table("open_vlm", "vlms").rename(columns={"samples": "volume"})
@@ -126,5 +136,9 @@ _STUDIES: dict[str, tuple[str, Callable[[str | Sequence[str]], Study]]] = {
     "open-vlm": (
         "Published scores of open vision-language models, and of the language models they are built on.",
         _open_vlm,
+    ),
+    "simulated-paper": (
+        "Simulated: the roster and rates of arXiv 2608.00013, whose own runs are not public; seed 0.",
+        _simulated_paper,
     ),
 }
