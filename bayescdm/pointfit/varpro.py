@@ -1,0 +1,239 @@
+"""Variable projection: search the direction on the sphere, solve exactly for everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bayescdm.pointfit.objective import DELTA, LOWER, PENALTY, Problem, Solution, pose, solved
+
+#: Weight a run of the ridge towards typical rates: too small to move anything that the runs determine.
+RIDGE = 1e-12
+#: Relative gradient on the sphere that counts as stationary.
+STATIONARY = 1e-7
+
+
+def variable_projection(
+    Z: np.ndarray,
+    backbone_of_run: np.ndarray,
+    log_volume: np.ndarray,
+    accuracy: np.ndarray,
+    recipe_of_run: np.ndarray | None = None,
+    *,
+    delta: float = DELTA,
+    penalty: float = PENALTY,
+    weights: np.ndarray | None = None,
+    starts: np.ndarray | None = None,
+) -> Solution:
+    """Minimise the objective by searching w on the sphere and solving for the rest exactly.
+
+    Parameters
+    ----------
+    Z : ndarray, (backbone, component)
+        Component scores.
+    backbone_of_run : ndarray of int, (run,)
+        Row of `Z` of each run.
+    log_volume : ndarray, (run,)
+        ln(D / D_ref); 0 where the volume is unknown and the recipe's baseline absorbs it.
+    accuracy : ndarray, (run,)
+        Fractions; NaN runs are left out.
+    recipe_of_run : ndarray of int, (run,), optional
+        Recipe codes 0 … R − 1, one baseline each; one shared baseline when not given.
+    delta : float
+        Huber threshold, a fraction.
+    penalty : float
+        λ of the absorption penalty.
+    weights : ndarray, (run,), optional
+        Weight of each run, ≥ 0; a run of weight 0 is as if absent (leave-one-out by mask).
+    starts : ndarray, (start, component), optional
+        Directions to descend from, each from itself or its antipode, whichever is better; by default
+        the least-squares direction and the best of a fixed cover of the sphere.
+
+    Returns
+    -------
+    Solution
+        Finite for every finite input: what the runs do not determine is held by a negligible ridge and
+        named in ``unidentified``.
+
+    Notes
+    -----
+    Golub and Pereyra (1973). The inner problem is solved by projected Newton steps, which end exactly on a
+    piecewise quadratic; the derivative of the projected objective by w is the partial one (envelope theorem).
+    Where A is on its bound the objective is flat in w, which is why a start and its antipode go together.
+
+    Examples
+    --------
+    >>> Z = np.array([[0.3], [0.0], [-0.2]])
+    >>> solution = variable_projection(Z, np.arange(3), np.zeros(3), 0.5 + 0.2 * Z[:, 0])
+    >>> round(solution.A, 4), solution.unidentified
+    (0.2, ('B0', 'Bm'))
+    """
+    problem, kept = pose(
+        Z, backbone_of_run, log_volume, accuracy, recipe_of_run, delta=delta, penalty=penalty, weights=weights
+    )
+    search = SphereSearch(problem)
+    K = problem.Z.shape[1]
+    if K == 1:
+        candidates = [(search(np.array([sign]))[0], np.array([sign]), True) for sign in (1.0, -1.0)]
+    else:
+        chosen = search.screen() if starts is None else search.better_of_antipodes(np.atleast_2d(starts))[0]
+        candidates = [search.minimum(start) for start in chosen]
+    _, w, converged = min(candidates, key=lambda candidate: candidate[0])
+    theta = search.coefficients(w)
+    return solved(problem, kept, accuracy, w, theta, converged, search.evaluations)
+
+
+class SphereSearch:
+    """Projected objective over w, with the last inner solution as the next one's start."""
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        self.theta = np.maximum(problem.typical, problem.lower)
+        self.evaluations = 0
+
+    def __call__(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
+        """Objective and gradient at w = vector/‖vector‖."""
+        self.evaluations += 1
+        norm = np.linalg.norm(vector)
+        w = vector / norm
+        X, rates = self.problem.design(w)
+        self.theta = _solve_convex(self.problem, X, rates, self.theta)
+        residuals, absorption = X @ self.theta - self.problem.accuracy, rates @ self.theta
+        slope = self.problem.gradient_of_w(self.theta, residuals, absorption)
+        return self.problem.objective(residuals, absorption), (slope - (slope @ w) * w) / norm
+
+    def coefficients(self, w: np.ndarray) -> np.ndarray:
+        """(A, B0, Bm, baselines) at w, from a fixed start, so that they depend on w alone."""
+        X, rates = self.problem.design(w)
+        return _solve_convex(self.problem, X, rates, np.maximum(self.problem.typical, self.problem.lower))
+
+    def better_of_antipodes(self, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Each direction or its antipode, whichever has the lower objective, and that objective."""
+        units = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+        pairs = np.stack([units, -units], axis=1)
+        values = np.array([[self(w)[0] for w in pair] for pair in pairs])
+        better = values.argmin(axis=1)
+        rows = np.arange(len(units))
+        return pairs[rows, better], values[rows, better]
+
+    def screen(self) -> np.ndarray:
+        """Least-squares direction, and the best of the axes and twice as many other fixed directions."""
+        K = self.problem.Z.shape[1]
+        cover = np.vstack([np.eye(K), np.random.default_rng(0).normal(size=(2 * K, K))])
+        directions, values = self.better_of_antipodes(cover)
+        return np.vstack([*_least_squares_direction(self.problem), directions[values.argmin()]])
+
+    def minimum(self, start: np.ndarray) -> tuple[float, np.ndarray, bool]:
+        """Descend from one start, and once more from the antipode of where A ends on its bound."""
+        found = self.descend(start)
+        value, w, _ = found
+        if self.coefficients(w)[0] <= 2 * LOWER and self(-w)[0] < value:
+            return min(found, self.descend(-w), key=lambda candidate: candidate[0])
+        return found
+
+    def descend(self, start: np.ndarray) -> tuple[float, np.ndarray, bool]:
+        """Local minimum from one start by quasi-Newton steps on the sphere: objective, w, whether stationary.
+
+        A step turns w by at most half a radian: a longer one could land where A is on its bound and the
+        objective flat.
+        """
+        w = start / np.linalg.norm(start)
+        current, gradient = self(w)
+        inverse = None
+        for _ in range(300):
+            size = np.linalg.norm(gradient)
+            if size <= STATIONARY * current:
+                return current, w, True
+            if inverse is None or gradient @ (inverse @ gradient) <= 0:
+                inverse = np.eye(len(w)) * (0.1 / size)
+            step = -inverse @ gradient
+            step -= (step @ w) * w
+            step *= min(1, 0.5 / np.linalg.norm(step))
+            for length in 0.5 ** np.arange(12):
+                trial = (w + length * step) / np.linalg.norm(w + length * step)
+                reached, slope = self(trial)
+                if reached <= current + 1e-4 * length * float(gradient @ step):
+                    break
+            if reached >= current:
+                # Rounding hides any further fall: as stationary as these numbers can say.
+                return current, w, bool(size <= 1e3 * STATIONARY * current)
+            inverse = _bfgs(inverse, trial - w, slope - gradient)
+            w, current, gradient = trial, reached, slope
+        return current, w, False
+
+
+def _bfgs(inverse: np.ndarray, moved: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """Update an inverse Hessian (Nocedal and Wright 2006, eq. 6.17) where the curvature is positive."""
+    curvature = float(moved @ change)
+    if curvature <= 1e-12 * np.linalg.norm(moved) * np.linalg.norm(change):
+        return inverse
+    turn = np.eye(len(moved)) - np.outer(moved, change) / curvature
+    return turn @ inverse @ turn.T + np.outer(moved, moved) / curvature
+
+
+def _solve_convex(problem: Problem, X: np.ndarray, rates: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Minimise the objective over (A, B0, Bm, baselines) at fixed w.
+
+    Projected Newton steps (Bertsekas 1982): coefficients on their bound with an outward gradient rest, the
+    others take a Newton step. Where few residuals lie within δ that step can be far too long; then the
+    curvature of iteratively reweighted least squares, which bounds the Huber function above, replaces it.
+    """
+    y, weights, delta, lower = problem.accuracy, problem.weights, problem.delta, problem.lower
+    ridge = RIDGE * (1 + weights.sum())
+
+    def value(theta: np.ndarray) -> float:
+        away = theta - problem.typical
+        return problem.objective(X @ theta - y, rates @ theta) + ridge / 2 * float(away @ away)
+
+    theta, current = start, value(start)
+    for _ in range(200):
+        residuals, absorption = X @ theta - y, rates @ theta
+        gradient = problem.gradient_of_coefficients(X, rates, residuals, absorption) + ridge * (
+            theta - problem.typical
+        )
+        free = ~((theta <= lower) & (gradient > 0))
+        if np.abs(gradient[free]).max(initial=0) <= 1e-13 * (1 + weights.sum()):
+            break
+        size = np.abs(residuals)
+        negative = rates[absorption < 0]
+        common = 2 * problem.penalty * (negative.T @ negative) + ridge * np.eye(len(theta))
+        for curvature in (weights * (size <= delta), weights * (delta / np.maximum(size, delta))):
+            step = np.zeros_like(theta)
+            hessian = (X.T * curvature) @ X + common
+            step[free] = -np.linalg.solve(hessian[np.ix_(free, free)], gradient[free])
+            trial, reached = _shortened(value, theta, current, gradient, step, lower)
+            if reached < current:
+                break
+        if reached >= current:
+            break
+        theta, current = trial, reached
+    return theta
+
+
+def _shortened(
+    value: Callable[[np.ndarray], float],
+    theta: np.ndarray,
+    current: float,
+    gradient: np.ndarray,
+    step: np.ndarray,
+    lower: np.ndarray,
+) -> tuple[np.ndarray, float]:
+    """Halve a step, projected on the bounds, until the objective falls enough (Armijo); else stay."""
+    for length in 0.5 ** np.arange(8):
+        trial = np.maximum(theta + length * step, lower)
+        reached = value(trial)
+        if reached <= current + 1e-4 * float(gradient @ (trial - theta)):
+            return trial, reached
+    return theta, current
+
+
+def _least_squares_direction(problem: Problem) -> list[np.ndarray]:
+    """Direction of the slopes of accuracy on the components, within recipes and net of ln D, if any."""
+    others = np.zeros((len(problem.accuracy), 1 + problem.n_recipes))
+    others[:, 0] = problem.log_volume
+    others[np.arange(len(others)), 1 + problem.recipe_of_run] = 1
+    design = np.hstack([problem.Z_of_run, others])
+    slopes = np.linalg.lstsq(design, problem.accuracy, rcond=None)[0][: problem.Z.shape[1]]
+    norm = np.linalg.norm(slopes)
+    return [slopes / norm] if norm > 1e-12 else []
