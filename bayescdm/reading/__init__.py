@@ -1,6 +1,7 @@
 """Files to a Study: what users really bring, read without guessing and without losing anything silently."""
 
 from bayescdm.reading.cells import parse_count
+from bayescdm.reading.fix import fix_study
 from bayescdm.reading.load import load_study, read_candidates, read_runs, read_text_scores
 from bayescdm.reading.settings import Settings
 from bayescdm.reading.text_scores import UNKNOWN
@@ -8,6 +9,7 @@ from bayescdm.reading.text_scores import UNKNOWN
 __all__ = [
     "UNKNOWN",
     "Settings",
+    "fix_study",
     "load_study",
     "parse_count",
     "read_candidates",

@@ -259,9 +259,16 @@ def _refuse_uninformative(
     elif len(informative) < 2:
         what = f"only one backbone ('{informative[0]}') has text scores and runs: at least two are needed"
         findings.refuse(run_sheet.place(0, "backbone"), what)
-    figures = text.text_scores.loc[scored]
-    if len(scored) > 1 and not (figures.nunique() > 1).any():
-        findings.refuse(text_sheet.place(), "no benchmark varies between backbones: nothing can be learnt")
+    for benchmark, figures in text.text_scores.items():
+        measured = figures.dropna()
+        if len(measured) < 2 or measured.nunique() < 2:
+            what = (
+                f"is the same for all of its {len(measured)} backbones"
+                if len(measured) > 1
+                else "has no two scores"
+            )
+            hint = f"{what}: a benchmark must vary; add scores, or list it in study.toml under ignore"
+            findings.refuse(text_sheet.place(0, str(benchmark)), hint)
     spread = runs.scores.groupby("benchmark")["score"].nunique()
     if len(runs.scores["run"].unique()) > 1 and not (spread > 1).any():
         findings.refuse(run_sheet.place(), "no score varies between runs: nothing can be learnt")

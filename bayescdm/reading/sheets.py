@@ -1,19 +1,16 @@
-"""Files to tables of text: CSV of any separator and encoding, Excel, Parquet; each cell keeps its line."""
+"""Tables of text: a clean header, rows that hold data, and cells that are rewritten as they are repaired."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from bayescdm.reading.findings import Change, Findings, Place, shown
+from bayescdm.reading.files import LEADING_ROWS, FileProblem, Rows, file_rows
+from bayescdm.reading.findings import Change, Findings, Place
 from bayescdm.reading.labels import clean_title, fold
 
 __all__ = ["SUFFIXES", "Sheet", "read_sheet"]
@@ -22,19 +19,6 @@ __all__ = ["SUFFIXES", "Sheet", "read_sheet"]
 SUFFIXES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
 #: Longer cells are no label and no figure, but a lost quote or pasted text.
 LONGEST_CELL = 2000
-_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-#: How many lines above the header are searched for it.
-_LEADING_ROWS = 10
-
-Rows = list[tuple[int, list[str]]]
-
-
-class FileProblem(Exception):
-    """A file that cannot be read as a table at all."""
-
-    def __init__(self, what: str, row: int = 0):
-        self.what, self.row = what, row
-        super().__init__(what)
 
 
 @dataclass
@@ -123,7 +107,7 @@ def read_sheet(path: Path, key_titles: Sequence[str], findings: Findings) -> She
     """
     file = path.name
     try:
-        rows = _rows(path, key_titles, findings)
+        rows = file_rows(path, key_titles, findings)
         header_row, titles, body = _split_header(rows, key_titles, file, findings)
         titles, body = _without_empty_columns(titles, body, file, findings)
         body = _of_equal_width(titles, body, Place(file, header_row=header_row), findings)
@@ -147,142 +131,6 @@ def read_sheet(path: Path, key_titles: Sequence[str], findings: Findings) -> She
     return sheet
 
 
-def _rows(path: Path, key_titles: Sequence[str], findings: Findings) -> Rows:
-    """Line numbers and cells of a file, whatever its format; decided by content, not by name."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise FileProblem(f"cannot be opened: {error.strerror or error}") from None
-    if content.startswith(b"PK\x03\x04"):
-        return _excel_rows(content, path.stem)
-    if content.startswith(b"PAR1"):
-        return _parquet_rows(content)
-    if content.startswith(b"\xd0\xcf\x11\xe0"):
-        raise FileProblem("is a workbook of an old Excel: save it as .xlsx or as CSV UTF-8")
-    if content.startswith((b"\x1f\x8b", b"BZh", b"7z\xbc\xaf", b"Rar!")):
-        raise FileProblem("is compressed: unpack it first")
-    return _text_rows(_decoded(content, path.name, findings), key_titles, path.name, findings)
-
-
-def _decoded(content: bytes, file: str, findings: Findings) -> str:
-    """Text of a file in UTF-8 or UTF-16; another encoding is refused, since it cannot be told apart."""
-    for mark, encoding in (
-        (b"\xff\xfe\x00\x00", "utf-32"),
-        (b"\x00\x00\xfe\xff", "utf-32"),
-        (b"\xff\xfe", "utf-16"),
-        (b"\xfe\xff", "utf-16"),
-    ):
-        if content.startswith(mark):
-            try:
-                text = content.decode(encoding)
-            except UnicodeDecodeError:
-                raise FileProblem(f"is broken {encoding.upper()}: save it as UTF-8") from None
-            findings.note("encoding-converted", file, f"the file is {encoding.upper()}, read as such")
-            return text
-    if b"\x00" in content:
-        raise FileProblem(
-            "holds zero bytes: it is no text file, or UTF-16 without its mark; save it as UTF-8"
-        )
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        row = content.count(b"\n", 0, error.start) + 1
-        byte = f"0x{content[error.start]:02X}"
-        raise FileProblem(f"holds the byte {byte}, which is not UTF-8: save it as CSV UTF-8", row) from None
-    if content.startswith(b"\xef\xbb\xbf"):
-        findings.note("byte-order-mark", file, "a byte order mark before the header is taken off")
-    return text
-
-
-def _text_rows(text: str, key_titles: Sequence[str], file: str, findings: Findings) -> Rows:
-    """Lines of a text file, split at the separator of its header."""
-    separator = _separator(text, key_titles)
-    if separator != ",":
-        findings.note("separator", file, f"columns are separated by {_SEPARATORS[separator]}")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    rows, start = [], 1
-    try:
-        for cells in reader:
-            rows.append((start, [cell.strip(" \t") for cell in cells]))
-            start = reader.line_num + 1
-    except csv.Error as error:
-        raise FileProblem(f"cannot be split into cells ({error}): check the quotes", start) from None
-    return rows
-
-
-def _separator(text: str, key_titles: Sequence[str]) -> str:
-    """The separator that gives the header most columns; the header holds a key title, or comes first."""
-    lines = [line for line in islice(io.StringIO(text), _LEADING_ROWS) if line.strip()]
-    wanted = {fold(title) for title in key_titles}
-    split = [{mark: next(csv.reader([line], delimiter=mark), []) for mark in _SEPARATORS} for line in lines]
-    for cells in split:
-        found = [mark for mark in cells if wanted & {fold(clean_title(cell)) for cell in cells[mark]}]
-        if found:
-            return max(found, key=lambda mark: len(cells[mark]))
-    return max(_SEPARATORS, key=lambda mark: len(split[0][mark])) if split else ","
-
-
-def _excel_rows(content: bytes, stem: str) -> Rows:
-    """Rows of the only sheet, or of the one that is named like the file."""
-    try:
-        import openpyxl
-    except ImportError:
-        raise FileProblem("is an Excel file: install openpyxl, or save it as CSV UTF-8") from None
-    try:
-        # Formulas are kept as text, and refused below: their last result may be out of date.
-        workbook = openpyxl.load_workbook(io.BytesIO(content), data_only=False)
-        sheets = {sheet.title: list(sheet.iter_rows()) for sheet in workbook.worksheets}
-    except Exception as error:  # whatever a broken archive raises
-        raise FileProblem(
-            f"cannot be read as an Excel file: {shown(str(error))}; save it as CSV UTF-8"
-        ) from None
-    texts = {
-        title: [(number, [_excel_text(cell) for cell in row]) for number, row in enumerate(rows, start=1)]
-        for title, rows in sheets.items()
-    }
-    texts = {title: rows for title, rows in texts.items() if any(any(cells) for _, cells in rows)}
-    named = [title for title in texts if fold(title) == fold(stem)]
-    if len(texts) > 1 and not named:
-        listed = ", ".join(f"'{title}'" for title in texts)
-        raise FileProblem(f"has several sheets ({listed}): name the one that is meant '{stem}'")
-    return texts[named[0]] if named else next(iter(texts.values()), [])
-
-
-def _excel_text(cell: Any) -> str:
-    """What a cell shows: a fraction formatted as a percentage is 56.9%, not 0.569."""
-    value = cell.value
-    if value is None:
-        return ""
-    if isinstance(value, float | int) and not isinstance(value, bool):
-        text = repr(value)
-        if "%" in (cell.number_format or ""):
-            return f"{(Decimal(text) * 100).normalize():f}%"
-        return text.removesuffix(".0")
-    return str(value).strip(" \t")
-
-
-def _parquet_rows(content: bytes) -> Rows:
-    """Rows of a Parquet file; the first is line 2, as if a header stood above it."""
-    try:
-        table = pd.read_parquet(io.BytesIO(content))
-    except ImportError:
-        raise FileProblem("is a Parquet file: install pyarrow, or save it as CSV UTF-8") from None
-    except Exception as error:  # whatever a broken file raises
-        raise FileProblem(f"cannot be read as a Parquet file: {shown(str(error))}") from None
-    if table.index.name or table.index.nlevels > 1:
-        table = table.reset_index()
-    columns = [[_parquet_text(value) for value in table.iloc[:, i].to_numpy()] for i in range(table.shape[1])]
-    rows: Rows = [(1, [str(title) for title in table.columns])]
-    return rows + [(number, list(cells)) for number, cells in enumerate(zip(*columns), start=2)]
-
-
-def _parquet_text(value: Any) -> str:
-    """The shortest text that gives the value again; empty for a missing one."""
-    if value is None or (not isinstance(value, str) and pd.api.types.is_scalar(value) and pd.isna(value)):
-        return ""
-    return str(value).removesuffix(".0") if isinstance(value, float) else str(value).strip(" \t")
-
-
 def _split_header(
     rows: Rows, key_titles: Sequence[str], file: str, findings: Findings
 ) -> tuple[int, list[str], Rows]:
@@ -291,7 +139,7 @@ def _split_header(
     if not filled:
         raise FileProblem("is empty: it needs a header and rows")
     wanted = {fold(title) for title in key_titles}
-    for i, number, cells in filled[:_LEADING_ROWS]:
+    for i, number, cells in filled[:LEADING_ROWS]:
         if wanted & {fold(clean_title(cell)) for cell in cells}:
             if number > filled[0][1]:
                 what = f"the header is row {number}; what stands above it is skipped"
