@@ -54,7 +54,7 @@ def near_zero(study: Study) -> pd.Index:
 
 
 def test_near_zero_math_scores_are_found_where_the_model_should_score(open_vlm, flags):
-    """Of the 15 near-zero MATH-Lvl-5 scores, 11 are flagged: all of which more than one point is expected."""
+    """Of 15 near-zero MATH-Lvl-5 scores 11 are flagged; of the other four less than a point is expected."""
     found = set(flags.loc[flags["benchmark"] == "MATH-Lvl-5", "backbone"])
     assert len(near_zero(open_vlm)) == 15
     assert set(near_zero(open_vlm)) - found == {
