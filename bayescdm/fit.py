@@ -7,6 +7,7 @@ import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pandas as pd
 import pymc as pm
 import xarray as xr
 
+from bayescdm import __version__
 from bayescdm.atomic import replacing
 from bayescdm.capability import Capability, fit_capability
 from bayescdm.errors import FitError, Note
@@ -131,6 +133,11 @@ class Fit:
         -------
         Diagnosis
         """
+        return self._diagnosis
+
+    @cached_property
+    def _diagnosis(self) -> Diagnosis:
+        # Seconds of work that every prediction and table asks for.
         return diagnose(self.posterior, self.group("sample_stats"))
 
     @property
@@ -272,7 +279,8 @@ def fit_compiled(
     Fit
     """
     tree = compiled.sample(seed=seed, settings=sampler, progress=progress)
-    tree.update(predictive_groups(compiled.model, tree, seed=seed))
+    for name, group in predictive_groups(compiled.model, tree, seed=seed).items():
+        tree[name] = xr.DataTree(group)
     tree["constant_data"] = constant_data(compiled.data)
     record = {
         "seed": seed,
@@ -331,8 +339,9 @@ def constant_data(data: ModelData) -> xr.Dataset:
 
 
 def _versions() -> dict[str, str]:
-    packages = ("bayescdm", "pymc", "pytensor", "nutpie", "arviz", "numpy", "xarray")
-    return {name: importlib.metadata.version(name) for name in packages}
+    packages = ("pymc", "pytensor", "nutpie", "arviz", "numpy", "xarray")
+    versions = {name: importlib.metadata.version(name) for name in packages}
+    return {"bayescdm": __version__, **versions}
 
 
 # --- tables and diagnostics -------------------------------------------------------------------------

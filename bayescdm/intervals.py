@@ -9,11 +9,21 @@ import xarray as xr
 
 from bayescdm.errors import RequestError
 
-__all__ = ["Kind", "check_probability", "equal_tailed", "interval_columns"]
+__all__ = [
+    "Kind",
+    "PredictionKind",
+    "check_probability",
+    "equal_tailed",
+    "interval_columns",
+    "mean_and_sd",
+    "probability",
+]
 
-#: ``posterior``: a parameter; ``law``: the law's mean, parameter uncertainty only; ``run``: what a
-#: training run would measure, backbone and residual spread added.
-Kind = Literal["posterior", "law", "run"]
+#: ``law``: the law's mean, parameter uncertainty only; ``backbone``: the spread of backbones added, what
+#: runs of one backbone average to; ``run``: residual spread added, what one training run would measure.
+PredictionKind = Literal["law", "backbone", "run"]
+#: ``posterior``: a parameter.
+Kind = Literal["posterior", "law", "backbone", "run"]
 
 
 def check_probability(prob: float) -> float:

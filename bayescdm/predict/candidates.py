@@ -1,0 +1,148 @@
+"""Which backbones are asked about: names of the study, or a table of candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from bayescdm.errors import NotFoundError, RequestError, unknown_name
+from bayescdm.predict.law import LawDraws
+from bayescdm.reading import UNKNOWN
+from bayescdm.study import VARIANTS
+
+if TYPE_CHECKING:
+    from bayescdm.fit import Fit
+
+__all__ = ["CandidateTable", "Candidates", "Described", "describe"]
+
+#: Text scores (backbone × benchmark) and backbones (family, variant, params), as two frames of one index.
+CandidateTable = tuple[pd.DataFrame, pd.DataFrame]
+Candidates = CandidateTable | Iterable[str] | None
+
+#: Scores given for a fitted backbone may differ from the study's by rounding only.
+SCORE_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Described:
+    """Labels and text components of the backbones asked about.
+
+    Attributes
+    ----------
+    labels : DataFrame, (backbone, ...)
+        ``family``, ``variant`` (both NaN where unknown), ``params``.
+    components : DataFrame, (backbone, component)
+    covariance : ndarray, (backbone, component, component)
+        What missing text scores leave open of the components.
+    """
+
+    labels: pd.DataFrame
+    components: pd.DataFrame
+    covariance: np.ndarray
+
+    def rows(self, rows: slice) -> Described:
+        """Return some of the backbones."""
+        return Described(self.labels.iloc[rows], self.components.iloc[rows], self.covariance[rows])
+
+
+def describe(fit: Fit, law: LawDraws, candidates: Candidates) -> Described:
+    """Look up or check the backbones asked about, in the order asked.
+
+    Parameters
+    ----------
+    fit : Fit
+    law : LawDraws
+    candidates : list of str, or pair of DataFrames, optional
+        Names of scored backbones of the study, or a candidate table; all scored backbones by default.
+
+    Raises
+    ------
+    NotFoundError
+        A name or a text benchmark is not known.
+    RequestError
+        Nothing or a name twice is asked for, a backbone has no text scores, a variant is neither base nor
+        instruct, or a row contradicts what the fit has used for that name.
+    """
+    text_scores, backbones = _table(fit, candidates)
+    unscored = text_scores.index[text_scores.isna().all(axis=1)]
+    if len(unscored):
+        names = ", ".join(f"'{name}'" for name in unscored)
+        raise RequestError(f"no text scores, so no capability: {names}; give scores or leave them out")
+    labels = pd.DataFrame(
+        {
+            "family": _column(backbones, "family", object),
+            "variant": _column(backbones, "variant", object),
+            "params": _column(backbones, "params", float),
+        },
+        index=backbones.index,
+    )
+    for name, variant in labels["variant"].dropna().items():
+        if variant not in VARIANTS:
+            raise RequestError(
+                f"variant '{variant}' of '{name}' is neither 'base' nor 'instruct'; leave it empty if unknown"
+            )
+    fitted = labels.index[law.positions("backbone", labels.index) >= 0]
+    _check_agreement(fit, text_scores.loc[fitted], labels.loc[fitted])
+    labels.loc[fitted] = fit.study.backbones.loc[fitted, list(labels.columns)].astype(labels.dtypes)
+    components, covariance = fit.capability.project(text_scores)
+    return Described(labels, components, covariance)
+
+
+def _table(fit: Fit, candidates: Candidates) -> CandidateTable:
+    """Text scores and labels of what is asked, from the study or as given."""
+    study = fit.study
+    if isinstance(candidates, tuple) and all(isinstance(part, pd.DataFrame) for part in candidates):
+        text_scores, backbones = candidates
+        if not text_scores.index.equals(backbones.index):
+            raise RequestError("the two candidate tables do not list the same backbones in the same order")
+        _check_names(backbones.index)
+        return text_scores, backbones
+    names = study.scored if candidates is None else _names(candidates)
+    _check_names(names)
+    unknown = names[~names.isin(study.backbones.index)]
+    if len(unknown):
+        lines = (str(unknown_name("backbone", name, study.backbones.index)) for name in unknown)
+        raise NotFoundError("\n".join(lines))
+    return study.text_scores.loc[names], study.backbones.loc[names]
+
+
+def _names(candidates: Any) -> pd.Index:
+    names = [candidates] if isinstance(candidates, str) else [str(name) for name in candidates]
+    return pd.Index(names, dtype="str")
+
+
+def _check_names(names: pd.Index) -> None:
+    if names.empty:
+        raise RequestError("no backbone asked for; give at least one candidate")
+    if names.has_duplicates:
+        twice = ", ".join(f"'{name}'" for name in names[names.duplicated()].unique())
+        raise RequestError(f"asked for more than once: {twice}; give each backbone one row and one name")
+
+
+def _column(backbones: pd.DataFrame, name: str, dtype: Any) -> pd.Series:
+    """Return a column; an absent column, empty cells and the reader's word for them are missing."""
+    if name not in backbones:
+        return pd.Series(np.nan, index=backbones.index, dtype=dtype)
+    column = backbones[name].astype(object)
+    return column.where(column.notna() & ~column.isin(["", UNKNOWN]), np.nan).astype(dtype)
+
+
+def _check_agreement(fit: Fit, text_scores: pd.DataFrame, labels: pd.DataFrame) -> None:
+    """Refuse a row that bears the name of a fitted backbone but is another: its draws would mislead."""
+    problems = []
+    for name in labels.index:
+        for column in ("family", "variant"):
+            given, used = labels.at[name, column], fit.study.backbones.at[name, column]
+            if pd.notna(given) and given != used:
+                problems.append(f"'{name}': {column} '{given}', in the fit '{used}'")
+        given = text_scores.loc[name].dropna()
+        used = fit.study.text_scores.loc[name].reindex(given.index)
+        for benchmark in given.index[~np.isclose(given, used, rtol=0, atol=SCORE_TOLERANCE)]:
+            problems.append(f"'{name}': {benchmark} {given[benchmark]:g}, in the fit {used[benchmark]:g}")
+    if problems:
+        hint = "; rename the candidate, or refit with these figures"
+        raise RequestError("\n".join(problem + hint for problem in problems))
