@@ -15,7 +15,6 @@ __all__ = [
     "check_probability",
     "equal_tailed",
     "interval_columns",
-    "mean_and_sd",
     "probability",
 ]
 

@@ -120,9 +120,11 @@ class LawDraws:
         )
 
     def __contains__(self, name: str) -> bool:
+        """Whether the model has a quantity."""
         return name in self.values
 
     def __getitem__(self, name: str) -> np.ndarray:
+        """Return the draws of a quantity, (sample, ...); KeyError if the model does not have it."""
         return self.values[name]
 
     def optional(self, name: str) -> np.ndarray:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["predict", "predict_draws", "prediction_table"]
 
+#: Probabilities below one standard deviation under and over the mean of a Normal.
+ONE_SD = (0.15865525393145707, 0.8413447460685429)
+
 
 def predict_draws(
     fit: Fit,
@@ -85,9 +88,7 @@ def predict_draws(
     >>> cdm.predict_draws(fit, volumes=1.2e6, kind="law").dims  # doctest: +SKIP
     ('sample', 'backbone', 'volume')
     """
-    question = Question.of(
-        fit, candidates, volumes=volumes, recipe=recipe, kind=kind, seed=seed, draws=draws
-    )
+    question = Question.of(fit, candidates, volumes=volumes, recipe=recipe, kind=kind, seed=seed, draws=draws)
     array = xr.DataArray(
         question.accuracy(),
         dims=("backbone", "volume", "sample"),
@@ -121,7 +122,9 @@ def predict(
     Returns
     -------
     Dataset, (backbone, volume)
-        ``mean``, ``sd``, ``lower``, ``upper`` (fractions), with the coordinates of `predict_draws`.
+        ``mean``, ``sd``, ``lower``, ``upper`` (fractions), with the coordinates of `predict_draws`. The
+        Student-t residual is symmetric and may have neither mean nor variance: it is left out of ``mean``,
+        and ``sd`` is half of the central 68.3 % interval, which for Normal draws is their standard deviation.
         Attributes: ``kind``, ``prob``, ``recipe``, ``volume_unit``, ``seed``, ``model``, ``study``,
         ``simulated`` and ``converged`` (0 or 1) and ``warnings``, one line each.
 
@@ -138,14 +141,15 @@ def predict(
     ('backbone', 'volume')
     """
     tail = (1 - check_probability(prob)) / 2
-    question = Question.of(
-        fit, candidates, volumes=volumes, recipe=recipe, kind=kind, seed=seed, draws=draws
-    )
+    question = Question.of(fit, candidates, volumes=volumes, recipe=recipe, kind=kind, seed=seed, draws=draws)
     parts = []
     for part in question.chunks():
-        accuracy = part.accuracy()
-        lower, upper = np.quantile(accuracy, [tail, 1 - tail], axis=-1)
-        summary = {"mean": accuracy.mean(-1), "sd": accuracy.std(-1), "lower": lower, "upper": upper}
+        accuracy = part.expected_accuracy()
+        mean = accuracy.mean(-1)
+        if kind == "run":
+            accuracy = accuracy + part.residuals()
+        lower, upper, below, above = np.quantile(accuracy, [tail, 1 - tail, *ONE_SD], axis=-1)
+        summary = {"mean": mean, "sd": (above - below) / 2, "lower": lower, "upper": upper}
         variables = {name: (("backbone", "volume"), values) for name, values in summary.items()}
         parts.append(xr.Dataset(variables, coords=part.coords()))
     predictions = xr.concat(parts, "backbone", join="exact")

@@ -102,13 +102,17 @@ class Question:
 
     def accuracy(self) -> np.ndarray:
         """Return the accuracy, (backbone, volume, sample)."""
+        expected = self.expected_accuracy()
+        return expected + self.residuals() if self.kind == "run" else expected
+
+    def expected_accuracy(self) -> np.ndarray:
+        """Return the accuracy without the residual of a run, (backbone, volume, sample)."""
         S = self.capability
         A, B0, Bm = self.rates()
         baseline = self.law["P0"] + self.recipe_effect() + self.intercepts() + self.size_effect()
         S, A, B0, Bm, baseline = (term[:, None, :] for term in (S, A, B0, Bm, baseline))
         log_volume = np.log(self.volumes / self.fit.study.volume_ref)[:, None]
-        accuracy = transfer_absorption(S, log_volume, A, B0, Bm, baseline)
-        return accuracy + self.residuals() if self.kind == "run" else accuracy
+        return transfer_absorption(S, log_volume, A, B0, Bm, baseline)
 
     @cached_property
     def capability(self) -> np.ndarray:
@@ -252,7 +256,9 @@ class Question:
             ranges["size"] = _outside(self.log_params(), *self.law.log_params)[:, None]
         cells = np.full((len(self.names), len(self.volumes)), "", dtype=object)
         for what, where in ranges.items():
-            cells = np.where(where, np.where(cells == "", "extrapolation in " + what, cells + ", " + what), cells)
+            cells = np.where(
+                where, np.where(cells == "", "extrapolation in " + what, cells + ", " + what), cells
+            )
         return cells
 
     def attrs(self) -> dict[str, Any]:
