@@ -1,0 +1,1 @@
+"""Loss laws: reading logs, point fits, Bayesian fits, allocation of compute."""

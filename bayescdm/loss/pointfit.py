@@ -1,0 +1,451 @@
+"""Point fits of the loss laws: the sum of Huber losses on ln L, from many starts and by variable projection.
+
+Both laws are sums of exponentials that are linear in their coefficients, so that ln L is a log-sum-exp with
+an exact gradient and Hessian. Coefficients sit at a reference point (the geometric mean of N and D): the size
+of a term there hardly moves when its exponent does, and a change of units changes nothing at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import OptimizeResult, minimize
+from scipy.special import logsumexp
+
+from bayescdm.errors import NotFoundError, Note, RequestError
+from bayescdm.laws import capability_loss, compute_loss
+from bayescdm.loss.scope import Scope
+from bayescdm.loss.study import LossStudy
+
+__all__ = ["DELTA", "LAWS", "HuberObjective", "LossPointFit", "fit_loss_points"]
+
+#: Threshold of the Huber loss in the paper (appendix D) and in Hoffmann et al.
+DELTA = 1e-3
+LAWS = ("compute", "capability")
+#: Two optima are one when their objectives agree to this share.
+SAME_OBJECTIVE = 1e-6
+LARGEST_EXPONENT = 3.0
+#: ln of the share of the mean loss that a term may have at the reference point.
+TERM_BOUNDS = (np.log(1e-6), np.log(2.0))
+
+
+@dataclass(frozen=True)
+class _Design:
+    """A law as ln L = ln Σ_t exp(terms[t]·x), its bounds, and which coefficients the outer search holds."""
+
+    terms: np.ndarray  # (point, term, coefficient)
+    names: tuple[str, ...]
+    bounds: np.ndarray  # (coefficient, 2)
+    shape: np.ndarray  # (coefficient,) bool: exponents; the others are sizes of terms
+
+    def draw_start(self, rng: np.random.Generator, mean_log_loss: float) -> np.ndarray:
+        """Random shares of the mean loss for the terms, random exponents."""
+        x = rng.uniform(0.05, 1.5, len(self.names)) * np.where(self.bounds[:, 0] < 0, rng.choice([-1, 1]), 1)
+        x[~self.shape] = mean_log_loss + np.log(rng.dirichlet(np.ones(np.sum(~self.shape))))
+        return np.clip(x, *self.bounds.T)
+
+
+@dataclass(frozen=True)
+class HuberObjective:
+    """Sum of Huber(ln L̂ − ln L) over points, with its gradient and Hessian.
+
+    Parameters
+    ----------
+    terms : ndarray, shape (point, term, coefficient)
+        ln of each term of L̂ is ``terms @ x``.
+    log_loss : ndarray, shape (point,)
+        ln L as observed.
+    weights : ndarray, shape (point,)
+        How often each point counts.
+    delta : float
+        Threshold between squares and absolute values.
+
+    Notes
+    -----
+    Eq. 11 of *What Transfers from Text to Vision?*. The sum, not the mean: with the mean the gradient is so
+    small that optimisers stop early and report success.
+
+    Examples
+    --------
+    >>> objective = HuberObjective(np.ones((2, 1, 1)), np.array([0.0, 1.0]), np.ones(2))
+    >>> value, gradient = objective(np.zeros(1))
+    >>> round(float(value), 7)
+    0.0009995
+    """
+
+    terms: np.ndarray
+    log_loss: np.ndarray
+    weights: np.ndarray
+    delta: float = DELTA
+
+    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the sum and its gradient, shape (coefficient,)."""
+        residual, share = self._residual(x)
+        size = np.abs(residual)
+        huber = np.where(size <= self.delta, residual**2 / 2, self.delta * (size - self.delta / 2))
+        psi = np.clip(residual, -self.delta, self.delta) * self.weights
+        gradient = np.tensordot(psi[:, None] * share, self.terms, axes=2)
+        return float(huber @ self.weights), gradient
+
+    def hessian(self, x: np.ndarray) -> np.ndarray:
+        """Return the matrix of second derivatives, shape (coefficient, coefficient)."""
+        residual, share = self._residual(x)
+        psi = np.clip(residual, -self.delta, self.delta) * self.weights
+        inside = (np.abs(residual) <= self.delta) * self.weights
+        jacobian = (share[:, None, :] @ self.terms)[:, 0]
+        flat = self.terms.reshape(-1, self.terms.shape[2])
+        of_terms = (flat * (psi[:, None] * share).reshape(-1, 1)).T @ flat
+        return of_terms + jacobian.T @ ((inside - psi)[:, None] * jacobian)
+
+    def _residual(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """ln L̂ − ln L, shape (point,), and the share of each term in L̂, shape (point, term)."""
+        log_terms = self.terms @ x
+        top = log_terms.max(axis=1, keepdims=True)
+        share = np.exp(log_terms - top)
+        total = share.sum(axis=1, keepdims=True)
+        return (top + np.log(total))[:, 0] - self.log_loss, share / total
+
+
+@dataclass(frozen=True)
+class LossPointFit:
+    """A loss law fitted to points by one optimisation.
+
+    Attributes
+    ----------
+    law : str
+        ``compute`` or ``capability``.
+    parameters : dict
+        ``A``, ``B``, ``E``, ``alpha``, ``beta`` for absolute counts; the capability law adds ``w``.
+    objective : float
+        Sum of Huber losses at the optimum.
+    mae : float
+        Mean absolute error of the loss itself.
+    n_points, n_parameters : int
+        What was fitted to how much.
+    starts, reached : int
+        Random starts, and how many of them ended at the best objective.
+    bootstrap : DataFrame or None
+        Parameters of each resample, columns as in `parameters` (without w).
+    scope : Scope
+        What the runs were; printed with every prediction.
+    notes : tuple of Note
+        What limits the fit.
+    """
+
+    law: str
+    parameters: dict[str, Any]
+    objective: float
+    mae: float
+    n_points: int
+    n_parameters: int
+    starts: int
+    reached: int
+    bootstrap: pd.DataFrame | None
+    scope: Scope
+    notes: tuple[Note, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the law with its numbers, the quality of the fit and the scope."""
+        values = {k: v for k, v in self.parameters.items() if np.ndim(v) == 0}
+        lines = ["  ".join(f"{name} {value:.5g}" for name, value in values.items())]
+        lines.append(
+            f"objective {self.objective:.7f}, MAE {self.mae:.4f}, {self.n_points} points, "
+            f"{self.n_parameters} parameters, {self.reached} of {self.starts} starts reached it"
+        )
+        return "\n".join([*lines, str(self.scope), *map(str, self.notes)])
+
+    def predict(self, volume: Any, *, params: Any = None, S: Any = None) -> pd.DataFrame:
+        """Loss at given predictors, with extrapolation flags.
+
+        Parameters
+        ----------
+        volume : array, shape (point,)
+            D, an absolute count.
+        params : array, shape (point,)
+            N, an absolute count; for the compute law.
+        S : array, shape (point,)
+            Capability, for the capability law.
+
+        Returns
+        -------
+        DataFrame
+            ``params`` or ``S``, ``volume``, ``loss``, ``extrapolation``; the scope stands in ``attrs``.
+
+        Raises
+        ------
+        RequestError
+            When the law's own predictor is not given.
+        """
+        name, value = ("params", params) if self.law == "compute" else ("S", S)
+        if value is None:
+            raise RequestError(f"the {self.law} law needs {name}")
+        constants = {k: v for k, v in self.parameters.items() if k != "w"}
+        law = compute_loss if self.law == "compute" else capability_loss
+        predictor, volume = np.broadcast_arrays(np.atleast_1d(value).astype(float), volume)
+        table = pd.DataFrame({name: predictor, "volume": volume, "loss": law(predictor, volume, **constants)})
+        table["extrapolation"] = self.scope.extrapolates(**{name: predictor, "volume": volume})
+        table.attrs["scope"] = self.scope.to_dict()
+        return table
+
+    def intervals(self, prob: float = 0.9) -> pd.DataFrame:
+        """Bootstrap intervals of the parameters.
+
+        Parameters
+        ----------
+        prob : float
+            Probability of the equal-tailed interval.
+
+        Returns
+        -------
+        DataFrame, (parameter,)
+            ``estimate``, ``bootstrap_lower_90``, ``bootstrap_upper_90`` (the figure is 100·prob).
+
+        Raises
+        ------
+        RequestError
+            When the fit was made without resamples.
+        """
+        if self.bootstrap is None:
+            raise RequestError("this fit has no bootstrap: give resamples=500 to fit_loss_points")
+        tails = self.bootstrap.quantile([(1 - prob) / 2, (1 + prob) / 2]).to_numpy()
+        names = list(self.bootstrap.columns)
+        return pd.DataFrame(
+            {
+                "estimate": [self.parameters[name] for name in names],
+                f"bootstrap_lower_{100 * prob:g}": tails[0],
+                f"bootstrap_upper_{100 * prob:g}": tails[1],
+            },
+            index=pd.Index(names, name="parameter"),
+        )
+
+
+def fit_loss_points(
+    study: LossStudy,
+    law: str = "compute",
+    *,
+    starts: int = 20,
+    resamples: int = 0,
+    seed: int = 0,
+    delta: float = DELTA,
+) -> LossPointFit:
+    """Fit a loss law to all runs of a study by the sum of Huber losses on ln L.
+
+    Parameters
+    ----------
+    study : LossStudy
+        One family for the compute law as the paper uses it (`LossStudy.select_runs`).
+    law : {"compute", "capability"}
+        The capability law takes S from the components of the study, w on the unit sphere.
+    starts : int
+        Random starts of the direct search; variable projection runs beside it from a quarter as many.
+    resamples : int
+        Bootstrap resamples; whole runs are resampled where runs have several points.
+    seed : int
+        Of the starts and the resamples; the optimum does not depend on it.
+    delta : float
+        Huber threshold.
+
+    Returns
+    -------
+    LossPointFit
+
+    Raises
+    ------
+    NotFoundError
+        When the law is neither of the two.
+
+    Notes
+    -----
+    Appendix D of *What Transfers from Text to Vision?*; approach 3 of Hoffmann et al. (arXiv 2203.15556).
+    """
+    if law not in LAWS:
+        raise NotFoundError(f"no loss law '{law}': the laws are {', '.join(LAWS)}")
+    design = _compute_design(study) if law == "compute" else _capability_design(study)
+    log_loss = np.log(study.loss)
+    rng = np.random.default_rng(seed)
+
+    objective = HuberObjective(design.terms, log_loss, np.ones(len(log_loss)), delta)
+    points = [design.draw_start(rng, float(log_loss.mean())) for _ in range(starts)]
+    direct = [_search(objective, x, design.bounds) for x in points]
+    projected = [_project(objective, x, design) for x in points[: max(1, starts // 4)]]
+    best = min(direct + projected, key=lambda found: found.fun)
+    tables = None
+    if resamples:
+        resampled = (replace(objective, weights=_resampled_weights(study, rng)) for _ in range(resamples))
+        fits = [_search(other, best.x, design.bounds).x for other in resampled]
+        tables = pd.DataFrame([_natural(law, x, study) for x in fits]).drop(columns="w", errors="ignore")
+    reached = sum(found.fun <= best.fun * (1 + SAME_OBJECTIVE) for found in direct)
+    predicted = np.exp(logsumexp(design.terms @ best.x, axis=1))
+    return LossPointFit(
+        law=law,
+        parameters=_natural(law, best.x, study),
+        objective=float(best.fun),
+        mae=float(np.mean(np.abs(predicted - study.loss))),
+        n_points=len(log_loss),
+        n_parameters=len(design.names),
+        starts=starts,
+        reached=reached,
+        bootstrap=tables,
+        scope=study.scope,
+        notes=(*study.notes, *_notes(best, design, direct, projected, study, resamples)),
+    )
+
+
+def _search(objective: HuberObjective, x: np.ndarray, bounds: np.ndarray) -> OptimizeResult:
+    """Bounded quasi-Newton from one start, then exact Newton on the coefficients that are off their bounds."""
+    found = minimize(
+        objective,
+        x,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": 2000, "ftol": 0, "gtol": 1e-11},
+    )
+    x = found.x
+    free = (x > bounds[:, 0]) & (x < bounds[:, 1])
+    if not free.any():
+        return found
+
+    def whole(y: np.ndarray) -> np.ndarray:
+        full = x.copy()
+        full[free] = y
+        return full
+
+    polished = minimize(
+        lambda y: objective(whole(y))[0],
+        x[free],
+        jac=lambda y: objective(whole(y))[1][free],
+        hess=lambda y: objective.hessian(whole(y))[np.ix_(free, free)],
+        method="trust-exact",
+        options={"gtol": 1e-14, "maxiter": 200},
+    )
+    candidate = whole(polished.x)
+    if polished.fun <= found.fun and np.all((candidate >= bounds[:, 0]) & (candidate <= bounds[:, 1])):
+        found.x, found.fun = candidate, polished.fun
+    return found
+
+
+def _project(objective: HuberObjective, x: np.ndarray, design: _Design) -> OptimizeResult:
+    """Variable projection: the outer search holds the exponents, the sizes of the terms are solved inside."""
+    sizes, current = ~design.shape, x.copy()
+
+    def inner(exponents: np.ndarray) -> tuple[float, np.ndarray]:
+        current[design.shape] = exponents
+
+        def partial(y: np.ndarray) -> tuple[float, np.ndarray]:
+            current[sizes] = y
+            value, gradient = objective(current)
+            return value, gradient[sizes]
+
+        solved = minimize(
+            partial,
+            current[sizes],
+            jac=True,
+            method="L-BFGS-B",
+            bounds=design.bounds[sizes],
+            options={"ftol": 0, "gtol": 1e-10},
+        )
+        current[sizes] = solved.x
+        value, gradient = objective(current)
+        # At the inner optimum the sizes have no gradient left, so the exponents' own gradient is the total.
+        return value, gradient[design.shape]
+
+    outer = minimize(
+        inner,
+        x[design.shape],
+        jac=True,
+        method="L-BFGS-B",
+        bounds=design.bounds[design.shape],
+        options={"ftol": 0, "gtol": 1e-9},
+    )
+    inner(outer.x)
+    return _search(objective, current.copy(), design.bounds)
+
+
+def _compute_design(study: LossStudy) -> _Design:
+    """L = a·(N/N_ref)^−α + b·(D/D_ref)^−β + E."""
+    log_N, log_D = np.log(study.params / study.params_ref), np.log(study.volume / study.volume_ref)
+    terms = np.zeros((len(log_N), 3, 5))
+    terms[:, [0, 1, 2], [0, 1, 2]] = 1
+    terms[:, 0, 3] = -log_N
+    terms[:, 1, 4] = -log_D
+    exponents = np.array([[0.0, LARGEST_EXPONENT]] * 2)
+    names = ("ln A", "ln B", "ln E", "alpha", "beta")
+    return _Design(terms, names, np.vstack([_term_bounds(study), exponents]), np.arange(5) >= 3)
+
+
+def _capability_design(study: LossStudy) -> _Design:
+    """L = A·exp(−v·Z) + b·(D/D_ref)^−β + E, with v = α·w: the length of v is α, its direction w."""
+    Z = study.component_scores[study.run_of_point]
+    log_D = np.log(study.volume / study.volume_ref)
+    K = Z.shape[1]
+    terms = np.zeros((len(Z), 3, 4 + K))
+    terms[:, [0, 1, 2], [0, 1, 2]] = 1
+    terms[:, 1, 3] = -log_D
+    terms[:, 0, 4:] = -Z
+    largest = 20 / max(float(np.abs(Z).max()), 1e-12)
+    free = np.vstack([[0.0, LARGEST_EXPONENT], np.tile([-largest, largest], (K, 1))])
+    names = ("ln A", "ln B", "ln E", "beta", *(f"alpha·w{k + 1}" for k in range(K)))
+    return _Design(terms, names, np.vstack([_term_bounds(study), free]), np.arange(4 + K) >= 3)
+
+
+def _term_bounds(study: LossStudy) -> np.ndarray:
+    """Bounds of ln a, ln b and ln E around the mean log loss."""
+    return np.tile(np.log(study.loss).mean() + np.asarray(TERM_BOUNDS), (3, 1))
+
+
+def _natural(law: str, x: np.ndarray, study: LossStudy) -> dict[str, Any]:
+    """Coefficients at the reference point → constants for absolute counts."""
+    a, b, E = np.exp(x[:3])
+    if law == "compute":
+        alpha, beta = x[3:]
+        A = a * study.params_ref**alpha
+        return _floats(A=A, B=b * study.volume_ref**beta, E=E, alpha=alpha, beta=beta)
+    beta, v = x[3], x[4:]
+    alpha = np.linalg.norm(v)
+    constants = _floats(A=a, B=b * study.volume_ref**beta, E=E, alpha=alpha, beta=beta)
+    return {**constants, "w": v / alpha if alpha > 0 else v}
+
+
+def _floats(**values: float) -> dict[str, float]:
+    """Plain floats, so that a table or JSON takes them."""
+    return {name: float(value) for name, value in values.items()}
+
+
+def _resampled_weights(study: LossStudy, rng: np.random.Generator) -> np.ndarray:
+    """How often each point counts when whole runs are drawn with replacement."""
+    n = len(study.runs)
+    return np.bincount(rng.integers(n, size=n), minlength=n)[study.run_of_point].astype(float)
+
+
+def _notes(
+    best: OptimizeResult,
+    design: _Design,
+    direct: list[OptimizeResult],
+    projected: list[OptimizeResult],
+    study: LossStudy,
+    resamples: int,
+) -> tuple[Note, ...]:
+    """What the reader must know of the optimum: bounds, disagreeing starts, too few runs to resample."""
+    notes = []
+    width = np.diff(design.bounds, axis=1).ravel()
+    gap = np.minimum(best.x - design.bounds[:, 0], design.bounds[:, 1] - best.x)
+    for name in np.asarray(design.names)[gap <= 1e-6 * width]:
+        message = f"{name} ended at its bound: the points do not determine it, nor what depends on it"
+        notes.append(Note("optimum-at-bound", message, "warning", str(name)))
+    for method, found in (("direct search", direct), ("variable projection", projected)):
+        ends = np.array([f.fun for f in found])
+        away = ends > best.fun * (1 + SAME_OBJECTIVE)
+        if away.any():
+            message = (
+                f"{away.sum()} of {len(ends)} starts of the {method} ended above the best objective "
+                f"{best.fun:.7g}, the worst at {ends.max():.7g}"
+            )
+            notes.append(Note("starts-disagree", message, "warning", method))
+    if resamples and len(study.runs) < 10:
+        message = f"{len(study.runs)} runs were resampled: too few for the intervals to be more than a hint"
+        notes.append(Note("few-runs", message, "warning", "bootstrap"))
+    return tuple(notes)

@@ -1,0 +1,125 @@
+"""What a loss law was fitted to: it travels with the fit and is printed with every prediction."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bayescdm.errors import Note, RequestError
+
+__all__ = ["CHINCHILLA_SCOPE", "Scope"]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Metric, objective, data, architecture and range of the runs behind a loss law.
+
+    Parameters
+    ----------
+    metric : str
+        The quantity that is predicted, such as ``text loss``.
+    objective : str
+        What the training runs minimised.
+    data_distribution : str
+        What they were trained on.
+    architecture : str
+        What was trained.
+    ranges : dict of str to (float, float)
+        Smallest and largest value of each predictor (``params``, ``volume``, ``compute``), absolute counts.
+    units : dict of str to str
+        Unit of each predictor and of the metric.
+    source : str
+        Where the figures come from.
+
+    Examples
+    --------
+    >>> bool(CHINCHILLA_SCOPE.extrapolates(params=7e9, volume=1.4e11))
+    False
+    >>> bool(CHINCHILLA_SCOPE.extrapolates(params=70e9, volume=1.4e12))
+    True
+    """
+
+    metric: str
+    objective: str = "not stated"
+    data_distribution: str = "not stated"
+    architecture: str = "not stated"
+    ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+    source: str = "not stated"
+
+    def __str__(self) -> str:
+        """Return the record as one line a field."""
+        lines = [
+            f"metric             {self.metric} ({self.units.get('metric', 'unit not stated')})",
+            f"objective          {self.objective}",
+            f"data distribution  {self.data_distribution}",
+            f"architecture       {self.architecture}",
+        ]
+        for name, (low, high) in self.ranges.items():
+            lines.append(f"range of {name:<10}{low:.4g} to {high:.4g} {self.units.get(name, '')}".rstrip())
+        return "\n".join([*lines, f"source             {self.source}"])
+
+    def extrapolates(self, **values: Any) -> np.ndarray:
+        """Tell which points lie outside the range of the runs in any predictor.
+
+        Parameters
+        ----------
+        **values : array
+            Predictors by name, broadcast against each other. Inside the rectangle a point still needs
+            validation: not every corner of it was tested.
+
+        Returns
+        -------
+        ndarray of bool
+        """
+        outside = np.zeros(np.broadcast_shapes(*(np.shape(v) for v in values.values())), dtype=bool)
+        for name, value in values.items():
+            low, high = self.ranges[name]
+            outside = outside | (np.asarray(value) < low) | (np.asarray(value) > high)
+        return outside
+
+    def extrapolation_note(self, flags: np.ndarray) -> tuple[Note, ...]:
+        """Return a warning that counts the flagged points; empty when there are none."""
+        if not np.any(flags):
+            return ()
+        ranges = ", ".join(f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in self.ranges.items())
+        count = f"{np.sum(flags)} of {np.size(flags)} points lie outside the fitted range ({ranges})"
+        return (Note("extrapolation", count, "warning"),)
+
+    def require(self, metric: str) -> None:
+        """Refuse to answer for another metric than the fitted one.
+
+        Parameters
+        ----------
+        metric : str
+            What the user asks about.
+
+        Raises
+        ------
+        RequestError
+            When it is not this scope's metric; text loss does not predict the score of a VLM.
+        """
+        if metric.strip().casefold() != self.metric.casefold():
+            raise RequestError(
+                f"'{metric}' cannot be read off a law of {self.metric}: this fit is of {self.objective} on "
+                f"{self.data_distribution}. Fit that metric itself: `bayescdm fit` for the accuracy of a VLM, "
+                f"`bayescdm loss` for its own training loss."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values, for JSON."""
+        return asdict(self)
+
+
+#: Hoffmann et al.: text only; the range their study states.
+CHINCHILLA_SCOPE = Scope(
+    metric="text loss",
+    objective="next-token cross-entropy of a text-only language model",
+    data_distribution="MassiveText",
+    architecture="dense decoder-only transformers of the Chinchilla study",
+    ranges={"params": (70e6, 16e9), "volume": (5e9, 500e9)},
+    units={"metric": "nats per token", "params": "parameters", "volume": "tokens"},
+    source="Hoffmann et al. 2022 (arXiv 2203.15556)",
+)
