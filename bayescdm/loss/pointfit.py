@@ -20,7 +20,7 @@ from bayescdm.laws import capability_loss, compute_loss
 from bayescdm.loss.scope import Scope
 from bayescdm.loss.study import LossStudy
 
-__all__ = ["DELTA", "LAWS", "HuberObjective", "LossPointFit", "fit_loss_points"]
+__all__ = ["DELTA", "LAWS", "HuberObjective", "LossPointFit", "capability_direction", "fit_loss_points"]
 
 #: Threshold of the Huber loss in the paper (appendix D) and in Hoffmann et al.
 DELTA = 1e-3
@@ -263,8 +263,12 @@ def fit_loss_points(
     """
     if law not in LAWS:
         raise NotFoundError(f"no loss law '{law}': the laws are {', '.join(LAWS)}")
-    design = _compute_design(study) if law == "compute" else _capability_design(study)
-    log_loss = np.log(study.loss)
+    log_loss, log_volume = np.log(study.loss), np.log(study.volume / study.volume_ref)
+    if law == "compute":
+        design = _compute_design(np.log(study.params / study.params_ref), log_volume, float(log_loss.mean()))
+    else:
+        Z = study.component_scores[study.run_of_point]
+        design = _capability_design(Z, log_volume, float(log_loss.mean()))
     rng = np.random.default_rng(seed)
 
     objective = HuberObjective(design.terms, log_loss, np.ones(len(log_loss)), delta)
@@ -365,36 +369,60 @@ def _project(objective: HuberObjective, x: np.ndarray, design: _Design) -> Optim
     return _search(objective, current.copy(), design.bounds)
 
 
-def _compute_design(study: LossStudy) -> _Design:
+def _compute_design(log_params: np.ndarray, log_volume: np.ndarray, mean_log_loss: float) -> _Design:
     """L = a·(N/N_ref)^−α + b·(D/D_ref)^−β + E."""
-    log_N, log_D = np.log(study.params / study.params_ref), np.log(study.volume / study.volume_ref)
-    terms = np.zeros((len(log_N), 3, 5))
+    terms = np.zeros((len(log_params), 3, 5))
     terms[:, [0, 1, 2], [0, 1, 2]] = 1
-    terms[:, 0, 3] = -log_N
-    terms[:, 1, 4] = -log_D
+    terms[:, 0, 3] = -log_params
+    terms[:, 1, 4] = -log_volume
     exponents = np.array([[0.0, LARGEST_EXPONENT]] * 2)
     names = ("ln A", "ln B", "ln E", "alpha", "beta")
-    return _Design(terms, names, np.vstack([_term_bounds(study), exponents]), np.arange(5) >= 3)
+    return _Design(terms, names, np.vstack([_term_bounds(mean_log_loss), exponents]), np.arange(5) >= 3)
 
 
-def _capability_design(study: LossStudy) -> _Design:
+def _capability_design(components: np.ndarray, log_volume: np.ndarray, mean_log_loss: float) -> _Design:
     """L = A·exp(−v·Z) + b·(D/D_ref)^−β + E, with v = α·w: the length of v is α, its direction w."""
-    Z = study.component_scores[study.run_of_point]
-    log_D = np.log(study.volume / study.volume_ref)
-    K = Z.shape[1]
-    terms = np.zeros((len(Z), 3, 4 + K))
+    K = components.shape[1]
+    terms = np.zeros((len(components), 3, 4 + K))
     terms[:, [0, 1, 2], [0, 1, 2]] = 1
-    terms[:, 1, 3] = -log_D
-    terms[:, 0, 4:] = -Z
-    largest = 20 / max(float(np.abs(Z).max()), 1e-12)
+    terms[:, 1, 3] = -log_volume
+    terms[:, 0, 4:] = -components
+    largest = 20 / max(float(np.abs(components).max()), 1e-12)
     free = np.vstack([[0.0, LARGEST_EXPONENT], np.tile([-largest, largest], (K, 1))])
     names = ("ln A", "ln B", "ln E", "beta", *(f"alpha·w{k + 1}" for k in range(K)))
-    return _Design(terms, names, np.vstack([_term_bounds(study), free]), np.arange(4 + K) >= 3)
+    return _Design(terms, names, np.vstack([_term_bounds(mean_log_loss), free]), np.arange(4 + K) >= 3)
 
 
-def _term_bounds(study: LossStudy) -> np.ndarray:
+def _term_bounds(mean_log_loss: float) -> np.ndarray:
     """Bounds of ln a, ln b and ln E around the mean log loss."""
-    return np.tile(np.log(study.loss).mean() + np.asarray(TERM_BOUNDS), (3, 1))
+    return np.tile(mean_log_loss + np.asarray(TERM_BOUNDS), (3, 1))
+
+
+def capability_direction(
+    components: np.ndarray, log_volume: np.ndarray, log_loss: np.ndarray, weights: np.ndarray, starts: int = 4
+) -> np.ndarray:
+    """Direction w of the capability law's point fit: where the sampler starts.
+
+    Parameters
+    ----------
+    components : ndarray, shape (point, component)
+    log_volume, log_loss, weights : ndarray, shape (point,)
+        ln(D/D_ref), ln L and how often each point counts.
+    starts : int
+        Random starts, always the same ones.
+
+    Returns
+    -------
+    ndarray, shape (component,)
+        Unit norm.
+    """
+    design = _capability_design(components, log_volume, float(log_loss.mean()))
+    objective = HuberObjective(design.terms, log_loss, weights)
+    rng = np.random.default_rng(0)
+    points = [design.draw_start(rng, float(log_loss.mean())) for _ in range(starts)]
+    v = min((_search(objective, x, design.bounds) for x in points), key=lambda found: found.fun).x[4:]
+    length = np.linalg.norm(v)
+    return v / length if length > 0 else np.eye(len(v))[0]
 
 
 def _natural(law: str, x: np.ndarray, study: LossStudy) -> dict[str, Any]:

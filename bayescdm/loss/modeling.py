@@ -1,0 +1,258 @@
+"""The few words in which the model files of the loss laws are written, and the data they take.
+
+Names that the loss models give their quantities:
+
+=====================  ===============  ==================================================================
+name                   dims             meaning
+=====================  ===============  ==================================================================
+A, B, E, alpha, beta   — or (family)    constants of the law, for absolute counts
+reference_loss         — or (family)    loss at N_ref, D_ref (and S = 0): what the data know best
+ln_ratio_A, ln_ratio_B — or (family)    ln of a term at the reference point, relative to E
+w, S                   component, run   direction and capability (capability law)
+tau                    —                spread between runs of their own offset of ln L
+sigma, nu              —                scale and degrees of freedom of the residual of ln L
+=====================  ===============  ==================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
+
+from bayescdm.errors import ModelError
+from bayescdm.loss.pointfit import capability_direction
+from bayescdm.loss.study import LossStudy
+
+__all__ = ["LossModelData", "loss_likelihood", "loss_model_data", "pooled_by_family", "terms_at_reference", "trajectory_likelihood"]
+
+
+@dataclass(frozen=True)
+class LossModelData:
+    """Labelled arrays of one loss study, ready for a model file.
+
+    Parameters
+    ----------
+    coords : dict of str to list
+        Labels of ``family``, ``run``, ``component`` and ``point``.
+    family : ndarray of int, (run,)
+        Position of each run's family.
+    run : ndarray of int, (point,)
+        Position of each point's run.
+    log_params : ndarray, (run,)
+        ln(N / N_ref).
+    log_volume : ndarray, (point,)
+        ln(D / D_ref).
+    components : ndarray, (run, component)
+        Capability components of each run's backbone; no columns when the study has none.
+    log_loss, weight : ndarray, (point,)
+        ln L, and 0 for points held out of the fit.
+    params_ref, volume_ref : float
+        N_ref and D_ref, absolute counts.
+    repeated : bool
+        Whether runs have several points each.
+    start : dict
+        Where chains start.
+    """
+
+    coords: dict[str, list[Any]]
+    family: np.ndarray
+    run: np.ndarray
+    log_params: np.ndarray
+    log_volume: np.ndarray
+    components: np.ndarray
+    log_loss: np.ndarray
+    weight: np.ndarray
+    params_ref: float
+    volume_ref: float
+    repeated: bool
+    start: dict[str, Any]
+
+    #: The arrays that may be swapped in a compiled model without compiling again.
+    SWAPPABLE: ClassVar = ("log_loss", "weight")
+
+    def swap(self, **arrays: np.ndarray) -> LossModelData:
+        """Return the same runs with other losses or weights.
+
+        Parameters
+        ----------
+        **arrays
+            Any of `SWAPPABLE`, same shapes as before.
+
+        Raises
+        ------
+        ModelError
+            If an array is not swappable or its shape differs.
+        """
+        for name, value in arrays.items():
+            if name not in self.SWAPPABLE:
+                raise ModelError(f"'{name}' cannot be swapped; swappable are {', '.join(self.SWAPPABLE)}")
+            if np.shape(value) != getattr(self, name).shape:
+                raise ModelError(
+                    f"'{name}' has shape {np.shape(value)}, expected {getattr(self, name).shape}"
+                )
+        data = replace(self, **{name: np.asarray(value, float) for name, value in arrays.items()})
+        return replace(data, start=_start(data))
+
+
+def loss_model_data(study: LossStudy) -> LossModelData:
+    """Turn a loss study into the labelled arrays of a model.
+
+    Parameters
+    ----------
+    study : LossStudy
+
+    Returns
+    -------
+    LossModelData
+    """
+    K = 0 if study.components is None else study.components.shape[1]
+    data = LossModelData(
+        coords={
+            "family": study.families,
+            "run": list(study.runs.index),
+            "component": [] if study.components is None else list(study.components.columns),
+            "point": list(range(len(study.points))),
+        },
+        family=np.asarray([study.families.index(f) for f in study.runs["family"]]),
+        run=study.run_of_point,
+        log_params=np.log(study.runs["params"].to_numpy(float) / study.params_ref),
+        log_volume=np.log(study.volume / study.volume_ref),
+        components=study.component_scores if K else np.empty((len(study.runs), 0)),
+        log_loss=np.log(study.loss),
+        weight=np.ones(len(study.points)),
+        params_ref=study.params_ref,
+        volume_ref=study.volume_ref,
+        repeated=study.repeated,
+        start={},
+    )
+    return replace(data, start=_start(data))
+
+
+def _start(data: LossModelData) -> dict[str, Any]:
+    """Direction of the point fit, where all chains start: on the wrong side of the sphere one can stick."""
+    if not data.components.shape[1]:
+        return {}
+    Z = data.components[data.run]
+    return {"w_raw": capability_direction(Z, data.log_volume, data.log_loss, data.weight)}
+
+
+def terms_at_reference(reference_loss: Any, ln_ratio_A: Any, ln_ratio_B: Any) -> tuple[Any, Any, Any]:
+    """Split the loss at the reference point into backbone term a, data term b and irreducible E.
+
+    Parameters
+    ----------
+    reference_loss : TensorVariable
+        a + b + E.
+    ln_ratio_A, ln_ratio_B : TensorVariable
+        ln(a/E) and ln(b/E).
+
+    Returns
+    -------
+    a, b, E : TensorVariable
+    """
+    a, b = pt.exp(ln_ratio_A), pt.exp(ln_ratio_B)
+    E = reference_loss / (1 + a + b)
+    return a * E, b * E, E
+
+
+def pooled_by_family(name: str, mean: float, spread: float, scale: float) -> Any:
+    """Quantity that varies by family around a population mean, partially pooled.
+
+    Parameters
+    ----------
+    name : str
+    mean, spread : float
+        Prior mean and sd of the population mean.
+    scale : float
+        Scale of the half-normal prior of the spread between families.
+
+    Returns
+    -------
+    TensorVariable, (family,)
+    """
+    population = pm.Normal(f"{name}_population", mean, spread)
+    between = pm.HalfNormal(f"{name}_scale", scale)
+    offset = pm.Normal(f"{name}_offset", 0, 1, dims="family")
+    return population + between * offset
+
+
+def loss_likelihood(log_loss: Any, data: LossModelData) -> None:
+    """Student-t likelihood of ln L, weighted so that a run can be held out.
+
+    Parameters
+    ----------
+    log_loss : TensorVariable, (point,)
+    data : LossModelData
+    """
+    sigma = pm.HalfNormal("sigma", 0.03)
+    nu = pm.Gamma("nu", 2, 0.1)
+    weight = pm.Data("weight", data.weight, dims="point")
+    observed = pm.Data("log_loss", data.log_loss, dims="point")
+    pm.CustomDist(
+        "ln_loss", nu, log_loss, sigma, weight, logp=_logp, random=_random, observed=observed, dims="point"
+    )
+
+
+def _logp(value: Any, nu: Any, mean: Any, sigma: Any, weight: Any) -> Any:
+    return weight * pm.logp(pm.StudentT.dist(nu=nu, mu=mean, sigma=sigma), value)
+
+
+def _random(nu: Any, mean: Any, sigma: Any, weight: Any, rng: Any = None, size: Any = None) -> Any:
+    return mean + sigma * rng.standard_t(nu, size=size)
+
+
+def trajectory_likelihood(log_loss: Any, data: LossModelData) -> None:
+    """Normal likelihood of whole runs: an offset of ln L a run, integrated out, and residuals around it.
+
+    Points of one run are not independent: without the offset every interval is too narrow. Integrated out,
+    it leaves no funnel, and a run is one unit to hold out: its weight is the mean of its points'. Where
+    each run has one point this is `loss_likelihood`.
+
+    Parameters
+    ----------
+    log_loss : TensorVariable, (point,)
+    data : LossModelData
+
+    Notes
+    -----
+    The n residuals e of a run have covariance σ²I + τ²11ᵀ: their mean m has variance τ² + σ²/n, the
+    deviations from it have variance σ².
+    """
+    if not data.repeated:
+        loss_likelihood(log_loss, data)
+        return
+    tau = pm.HalfNormal("tau", 0.05)
+    sigma = pm.HalfNormal("sigma", 0.03)
+    membership = np.equal.outer(np.arange(len(data.family)), data.run).astype(float)
+    weight = pm.Data("weight", data.weight, dims="point")
+    observed = pm.Data("log_loss", data.log_loss, dims="point")
+
+    def logp(value: Any, mean: Any, tau: Any, sigma: Any, weight: Any) -> Any:
+        residual, n = value - mean, membership.sum(axis=1)
+        means = pt.dot(membership, residual) / n
+        within = pt.dot(membership, residual**2) - n * means**2
+        of_mean = sigma**2 + n * tau**2
+        log_density = (n - 1) * pt.log(sigma**2) + pt.log(of_mean) + within / sigma**2 + n * means**2 / of_mean
+        kept = pt.dot(membership, weight) / n
+        return -kept / 2 * (log_density + n * np.log(2 * np.pi))
+
+    def random(mean: Any, tau: Any, sigma: Any, weight: Any, rng: Any = None, size: Any = None) -> Any:
+        offsets = tau * rng.standard_normal(len(membership))
+        return mean + offsets[data.run] + sigma * rng.standard_normal(len(data.run))
+
+    pm.CustomDist(
+        "ln_loss",
+        log_loss,
+        tau,
+        sigma,
+        weight,
+        logp=logp,
+        random=random,
+        signature="(p),(),(),(p)->(p)",
+        observed=observed,
+        dims="point",
+    )
