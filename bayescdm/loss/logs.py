@@ -1,15 +1,335 @@
-"""Loss logs: prepared as the paper does."""
+"""Loss logs as users export them, read into a LossStudy and prepared as the paper does.
+
+Three layouts: *long* (a row a logged loss, with a run column), *wide* (a column a run, as W&B exports a
+panel), and a folder of *one file a run* (as TensorBoard exports). What a run is (family, parameters, tokens a
+step) stands in the log itself or in a table ``runs.csv``.
+"""
+
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from bayescdm.errors import Note, RequestError
+from bayescdm.errors import InputError, Note, NotFoundError, RequestError
+from bayescdm.loss.scope import Scope
 from bayescdm.loss.study import LossStudy
+from bayescdm.reading import parse_count
 
-__all__ = ["prepare_logs", "thin_logs"]
+__all__ = ["prepare_logs", "read_loss_logs", "thin_logs"]
+
+#: Titles that a column is known by, lower case, every run of other characters than letters and digits as "_".
+TITLES = {
+    "run": ("run", "run_name", "run_id", "name", "experiment", "model"),
+    "step": ("step", "global_step", "trainer_global_step", "train_global_step", "iteration", "iter", "steps"),
+    "loss": ("loss", "train_loss", "training_loss", "lm_loss", "train_lm_loss", "value"),
+    "volume": (
+        "volume", "tokens", "tokens_seen", "num_tokens", "train_tokens", "train_tokens_seen",
+        "consumed_tokens", "num_input_tokens_seen", "train_num_input_tokens_seen", "samples", "samples_seen",
+        "consumed_samples",
+    ),
+    "family": ("family",),
+    "backbone": ("backbone", "llm"),
+    "params": ("params", "parameters", "n_params", "num_params", "size", "model_size"),
+    "volume_per_step": ("volume_per_step", "tokens_per_step", "samples_per_step", "batch_tokens"),
+}  # fmt: skip
+#: What W&B adds to a panel beside each run's own column.
+EXTREMES = ("__MIN", "__MAX")
+RUN_COLUMNS = ("family", "backbone", "params", "volume_per_step")
+
+
+def read_loss_logs(
+    path: str | Path,
+    *,
+    runs: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    scope: Scope | None = None,
+) -> LossStudy:
+    """Read training-loss logs.
+
+    Parameters
+    ----------
+    path : str or Path
+        A CSV in long or wide layout, or a folder of CSVs, one a run. A long table has a run, a loss and a
+        step or volume column; a wide one has a step column and a column a run.
+    runs : str or Path, optional
+        CSV with ``run``, ``family``, ``params`` (absolute, ``7B`` is read), and where they are known
+        ``backbone`` and ``tokens_per_step``. By default ``runs.csv`` beside the logs, if there is one.
+    columns : mapping, optional
+        Title in the file by our name (``step``, ``loss``, ``run``, ``volume``, …) where they differ from
+        the usual ones.
+    scope : Scope, optional
+        What the runs were; by default a multimodal training loss with the ranges of these runs.
+
+    Returns
+    -------
+    LossStudy
+        Unprepared: see `prepare_logs`.
+
+    Raises
+    ------
+    NotFoundError
+        When there is no such file.
+    InputError
+        All problems at once: columns that are missing or named twice, cells that are no number, runs without
+        family or parameters, counts that are not absolute, losses without tokens.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise NotFoundError(f"{path}: there is no such file or folder")
+    runs_path = Path(runs) if runs else (path if path.is_dir() else path.parent) / "runs.csv"
+    table = _read_csv(runs_path) if runs or runs_path.is_file() else None
+    given = dict(columns or {})
+    logs = _Logs()
+    if path.is_dir():
+        files = sorted(file for file in path.glob("*.csv") if file.resolve() != runs_path.resolve())
+        if not files:
+            raise NotFoundError(f"{path}: the folder has no CSV of a run")
+        for file in files:
+            logs.add(_read_csv(file), file.name, given, run=_run_of_file(file))
+    else:
+        logs.add(_read_csv(path), path.name, given)
+    if logs.problems:
+        raise InputError(logs.problems)
+    points = pd.concat(logs.tables, ignore_index=True)
+    described = _describe_runs(points, table, runs_path.name, given, logs)
+    points = _with_volume(points, described, logs)
+    if logs.problems:
+        raise InputError(logs.problems)
+    points = _in_order(points, logs)
+    return LossStudy(
+        name=path.stem,
+        runs=described.drop(columns="volume_per_step", errors="ignore"),
+        points=points[[c for c in ("run", "step", "volume", "loss") if c in points]],
+        scope=scope or _scope_of(described, points, path.name),
+        notes=tuple(logs.notes),
+    )
+
+
+@dataclass
+class _Logs:
+    """What was gathered while reading: tables in long layout, problems and notes."""
+
+    def __post_init__(self) -> None:
+        self.tables: list[pd.DataFrame] = []
+        self.problems: list[str] = []
+        self.notes: list[Note] = []
+
+    def add(self, table: pd.DataFrame, file: str, given: Mapping[str, str], run: str | None = None) -> None:
+        """Take one file, in whichever layout it is."""
+        try:
+            found = _find_columns(table, file, given)
+        except InputError as error:
+            self.problems += error.problems
+            return
+        if run is not None and "run" not in found:
+            table, found = table.assign(**{"run of file": run}), {**found, "run": "run of file"}
+        if "loss" not in found and "step" in found:
+            table, found = self._long_from_wide(table, found, file)
+        missing = [name for name in ("run", "loss") if name not in found]
+        if "step" not in found and "volume" not in found:
+            missing.append("step")
+        if missing:
+            self.problems += [
+                f"{file}: no column for {name}; the columns are {', '.join(map(str, table.columns))}; "
+                f"name yours with columns={{'{name}': 'its title'}} (--column {name}=TITLE)"
+                for name in missing
+            ]
+            return
+        out = pd.DataFrame(
+            {"run": table[found["run"]].astype(str).str.strip(), "row": table.index + 2, "file": file}
+        )
+        for name in ("step", "volume", "loss"):
+            if name in found:
+                out[name] = self._numbers(table[found[name]], file, found[name])
+        for name in RUN_COLUMNS:
+            if name in found:
+                out[name] = table[found[name]]
+        self.tables.append(self._without_blanks(out, file))
+
+    def _long_from_wide(
+        self, table: pd.DataFrame, found: dict[str, str], file: str
+    ) -> tuple[pd.DataFrame, dict[str, str]]:
+        """Melt a column a run; W&B's extremes and step columns are left out."""
+        dropped = [c for c in table if str(c).endswith(EXTREMES)]
+        if dropped:
+            message = f"{len(dropped)} columns of smallest and largest values were left out"
+            self.notes.append(Note("extremes-left-out", message, where=file))
+        own = [c for c in table if c not in dropped and c not in found.values()]
+        own = [c for c in own if not str(c).endswith((" - _step", " - step"))]
+        metrics = {str(c).rsplit(" - ", 1)[1] for c in own if " - " in str(c)}
+        if len(metrics) > 1:
+            names = ", ".join(sorted(metrics))
+            self.problems.append(f"{file}: several metrics ({names}); export the loss alone")
+        keep = [found[name] for name in ("step", "volume") if name in found]
+        rows = table.assign(row=table.index + 2).melt(
+            id_vars=keep, value_vars=own, var_name="run", value_name="loss"
+        )
+        rows["run"] = rows["run"].astype(str).str.rsplit(" - ", n=1).str[0]
+        rows.index = pd.Index(np.tile(table.index, len(own)))
+        return rows, {**{n: found[n] for n in ("step", "volume") if n in found}, "run": "run", "loss": "loss"}
+
+    def _numbers(self, column: pd.Series, file: str, title: str) -> pd.Series:
+        """Numbers of a column; NaN where empty; a problem for each cell that is neither."""
+        text = column.astype("string").str.strip()
+        values = pd.to_numeric(text, errors="coerce")
+        blank = text.isna() | text.str.casefold().isin(["", "nan", "null", "none", "inf", "-inf", "infinity"])
+        for row, cell in text[values.isna() & ~blank].items():
+            self.problems.append(f"{file}, row {row + 2}, column '{title}': '{cell}' is not a number")
+        return values.astype(float)
+
+    def _without_blanks(self, table: pd.DataFrame, file: str) -> pd.DataFrame:
+        """Rows that logged another metric have no loss; losses that are not finite are told."""
+        infinite = np.isinf(table["loss"])
+        if infinite.any():
+            message = f"{infinite.sum()} losses are not finite and were left out: did a run diverge?"
+            self.notes.append(Note("loss-not-finite", message, "warning", file))
+        empty = table["loss"].isna()
+        if empty.any():
+            self.notes.append(Note("rows-without-loss", f"{empty.sum()} rows have no loss", where=file))
+        return table[~empty & ~infinite]
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    """All cells as text, so that nothing is guessed."""
+    if not path.is_file():
+        raise NotFoundError(f"{path}: there is no such file")
+    try:
+        return pd.read_csv(path, dtype="string", encoding="utf-8-sig", skipinitialspace=True)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise InputError(f"{path.name}: cannot be read as a CSV ({error})") from None
+
+
+def _plain(title: str) -> str:
+    """Lower case, with one underscore for whatever stands between words."""
+    return re.sub(r"[^a-z0-9]+", "_", str(title).casefold()).strip("_")
+
+
+def _find_columns(table: pd.DataFrame, file: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Title of each known column in the file; one that could be two things is refused."""
+    found: dict[str, str] = {}
+    problems = []
+    for name, titles in TITLES.items():
+        if name in given:
+            if given[name] in table:
+                found[name] = given[name]
+            elif name not in RUN_COLUMNS:
+                problems.append(f"{file}: there is no column '{given[name]}' for {name}")
+            continue
+        matches = [str(c) for c in table.columns if _plain(str(c)) in titles]
+        if len(matches) > 1:
+            names = "' and '".join(matches)
+            problems.append(f"{file}: columns '{names}' could both be the {name}; say which one is")
+        elif matches:
+            found[name] = matches[0]
+    for name in given:
+        if name not in TITLES:
+            problems.append(f"'{name}' is no column of a log; known are {', '.join(TITLES)}")
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def _run_of_file(file: Path) -> str:
+    """Name of the run in a TensorBoard export such as ``run-falcon-1b_train-tag-loss.csv``."""
+    return re.sub(r"^run-", "", re.sub(r"-tag-.*$", "", file.stem))
+
+
+def _describe_runs(
+    points: pd.DataFrame, table: pd.DataFrame | None, file: str, given: Mapping[str, str], logs: _Logs
+) -> pd.DataFrame:
+    """Family, parameters and tokens a step of each run, from its own log or from the table of runs."""
+    labels = pd.Index(points["run"].unique(), name="run")
+    inside = [c for c in RUN_COLUMNS if c in points]
+    described = points.groupby("run", sort=False)[inside].agg(_only) if inside else pd.DataFrame(index=labels)
+    for name in inside:
+        for run in described.index[[isinstance(v, list) for v in described[name]]]:
+            logs.problems.append(f"run '{run}': {name} differs between its rows: {described[name][run]}")
+            described.loc[run, name] = pd.NA
+    if table is not None:
+        found = _find_columns(table, file, {k: v for k, v in given.items() if k in (*RUN_COLUMNS, "run")})
+        if "run" not in found:
+            raise InputError(f"{file}: no column 'run' that names the runs")
+        of_run = table.set_index(table[found["run"]].str.strip())
+        for run in of_run.index[of_run.index.duplicated()].unique():
+            logs.problems.append(f"{file}: run '{run}' occurs more than once")
+        of_run = of_run[~of_run.index.duplicated()]
+        for run in labels.difference(of_run.index):
+            logs.problems.append(f"{file}: run '{run}' has losses but no row here")
+        for name in RUN_COLUMNS:
+            if name in found:
+                described[name] = of_run[found[name]].reindex(labels)
+    described = described.reindex(labels)
+    for name in ("params", "volume_per_step"):
+        if name in described:
+            described[name] = [_count(cell, name, run, logs) for run, cell in described[name].items()]
+    for name in ("family", "params"):
+        for run in labels if name not in described else labels[described[name].isna()]:
+            logs.problems.append(f"run '{run}': its {name} is not stated; add it to {file}")
+    return described
+
+
+def _only(values: pd.Series) -> object:
+    """The one value of a column within a run; a list of them where they differ."""
+    known = values.dropna().unique()
+    return pd.NA if len(known) == 0 else known[0] if len(known) == 1 else list(known)
+
+
+def _count(cell: object, name: str, run: str, logs: _Logs) -> float:
+    """An absolute count such as 7B; NaN where the cell is empty."""
+    if pd.isna(cell) or not str(cell).strip():
+        return float("nan")
+    try:
+        return parse_count(str(cell))
+    except InputError as error:
+        logs.problems.append(f"run '{run}', {name}: {error}")
+        return float("nan")
+
+
+def _with_volume(points: pd.DataFrame, described: pd.DataFrame, logs: _Logs) -> pd.DataFrame:
+    """Tokens seen at each point: as logged, or step × tokens a step."""
+    volume = points["volume"] if "volume" in points else pd.Series(np.nan, index=points.index)
+    unknown = volume.isna()
+    if unknown.any() and "volume_per_step" in described and "step" in points:
+        volume = volume.fillna(points["step"] * points["run"].map(described["volume_per_step"]).astype(float))
+        filled = unknown & volume.notna()
+        message = f"tokens of {filled.sum()} points are step × tokens per step"
+        logs.notes.append(Note("volume-from-steps", message))
+    for run in points["run"][volume.isna()].unique():
+        logs.problems.append(
+            f"run '{run}': tokens seen are neither logged nor known; log them, or state its tokens_per_step"
+        )
+    return points.assign(volume=volume)
+
+
+def _in_order(points: pd.DataFrame, logs: _Logs) -> pd.DataFrame:
+    """Points by run and step; of a step logged twice, as after a resumption, the later one counts."""
+    by = "step" if "step" in points and points["step"].notna().all() else "volume"
+    twice = points.duplicated(["run", by], keep="last")
+    if twice.any():
+        message = f"{twice.sum()} losses were logged again at the same {by}; the later ones are kept"
+        logs.notes.append(Note("logged-twice", message, "warning"))
+    runs = pd.Categorical(points["run"], categories=points["run"].unique())
+    ordered = points[~twice].assign(_run=runs[~twice]).sort_values(["_run", by], kind="stable")
+    return ordered.drop(columns="_run").reset_index(drop=True)
+
+
+def _scope_of(described: pd.DataFrame, points: pd.DataFrame, source: str) -> Scope:
+    """Record what is known of users' runs: their ranges."""
+    return Scope(
+        metric="multimodal training loss",
+        architecture=", ".join(dict.fromkeys(described["family"].astype(str))),
+        ranges={
+            "params": (float(described["params"].min()), float(described["params"].max())),
+            "volume": (float(points["volume"].min()), float(points["volume"].max())),
+        },
+        units={"metric": "as logged", "params": "parameters", "volume": "tokens"},
+        source=source,
+    )
 
 
 def prepare_logs(study: LossStudy, *, first_step: int | None = 1000, window: int | None = 5) -> LossStudy:

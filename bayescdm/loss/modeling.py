@@ -27,7 +27,14 @@ from bayescdm.errors import ModelError
 from bayescdm.loss.pointfit import capability_direction
 from bayescdm.loss.study import LossStudy
 
-__all__ = ["LossModelData", "loss_likelihood", "loss_model_data", "pooled_by_family", "terms_at_reference", "trajectory_likelihood"]
+__all__ = [
+    "LossModelData",
+    "loss_likelihood",
+    "loss_model_data",
+    "pooled_by_family",
+    "terms_at_reference",
+    "trajectory_likelihood",
+]
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,8 @@ class LossModelData:
                 raise ModelError(
                     f"'{name}' has shape {np.shape(value)}, expected {getattr(self, name).shape}"
                 )
-        data = replace(self, **{name: np.asarray(value, float) for name, value in arrays.items()})
+        swapped: dict[str, Any] = {name: np.asarray(value, float) for name, value in arrays.items()}
+        data = replace(self, **swapped)
         return replace(data, start=_start(data))
 
 
@@ -236,7 +244,9 @@ def trajectory_likelihood(log_loss: Any, data: LossModelData) -> None:
         means = pt.dot(membership, residual) / n
         within = pt.dot(membership, residual**2) - n * means**2
         of_mean = sigma**2 + n * tau**2
-        log_density = (n - 1) * pt.log(sigma**2) + pt.log(of_mean) + within / sigma**2 + n * means**2 / of_mean
+        log_density = (
+            (n - 1) * pt.log(sigma**2) + pt.log(of_mean) + within / sigma**2 + n * means**2 / of_mean
+        )
         kept = pt.dot(membership, weight) / n
         return -kept / 2 * (log_density + n * np.log(2 * np.pi))
 

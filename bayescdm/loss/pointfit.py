@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.optimize import OptimizeResult, minimize
 from scipy.special import logsumexp
 
-from bayescdm.errors import NotFoundError, Note, RequestError
+from bayescdm.errors import Note, NotFoundError, RequestError
 from bayescdm.laws import capability_loss, compute_loss
 from bayescdm.loss.scope import Scope
 from bayescdm.loss.study import LossStudy
@@ -299,7 +299,7 @@ def fit_loss_points(
 
 
 def _search(objective: HuberObjective, x: np.ndarray, bounds: np.ndarray) -> OptimizeResult:
-    """Bounded quasi-Newton from one start, then exact Newton on the coefficients that are off their bounds."""
+    """Bounded quasi-Newton from one start, then exact Newton on the coefficients off their bounds."""
     found = minimize(
         objective,
         x,

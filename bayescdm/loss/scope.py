@@ -104,8 +104,8 @@ class Scope:
         if metric.strip().casefold() != self.metric.casefold():
             raise RequestError(
                 f"'{metric}' cannot be read off a law of {self.metric}: this fit is of {self.objective} on "
-                f"{self.data_distribution}. Fit that metric itself: `bayescdm fit` for the accuracy of a VLM, "
-                f"`bayescdm loss` for its own training loss."
+                f"{self.data_distribution}. Fit that metric itself: `bayescdm fit` for the accuracy of a "
+                f"VLM, `bayescdm loss` for its own training loss."
             )
 
     def to_dict(self) -> dict[str, Any]:

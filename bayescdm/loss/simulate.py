@@ -115,5 +115,7 @@ def _components(runs: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     size = np.log(runs["params"] / 3e9).to_numpy()
     family = np.where(runs["family"] == "Falcon3", 0.08, -0.12)
     instruct = np.where(runs["backbone"].str.endswith("Instruct"), 0.06, -0.06)
-    Z = np.column_stack([0.16 * size + family, instruct, 0 * size]) + rng.normal(0, [0.07, 0.08, 0.06], (12, 3))
+    Z = np.column_stack([0.16 * size + family, instruct, 0 * size]) + rng.normal(
+        0, [0.07, 0.08, 0.06], (12, 3)
+    )
     return pd.DataFrame(Z - Z.mean(axis=0), index=runs.index, columns=["PC1", "PC2", "PC3"])

@@ -173,8 +173,8 @@ def _problems(runs: pd.DataFrame, points: pd.DataFrame, components: pd.DataFrame
     for label, params in runs["params"].items():
         if not SMALLEST_PARAMS <= params < np.inf:
             found.append(
-                f"run '{label}': params {params:g} is not an absolute count; write {params:g}B or {params:g}e9 "
-                f"for {params:g} billion"
+                f"run '{label}': params {params:g} is not an absolute count; write {params:g}B or "
+                f"{params:g}e9 for {params:g} billion"
             )
     for name, least in (("volume", SMALLEST_VOLUME), ("loss", 0.0)):
         values = points[name]
