@@ -32,7 +32,7 @@ sigma, nu           — (nu optional)                 scale and degrees of freed
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
@@ -250,7 +250,14 @@ def _start(data: ModelData) -> dict[str, Any]:
 # --- words ------------------------------------------------------------------------------------------
 
 
-def unit_direction(name: str, data: ModelData) -> Any:
+class _WithComponents(Protocol):
+    """Data with component scores, of backbones or of training runs."""
+
+    @property
+    def components(self) -> np.ndarray: ...
+
+
+def unit_direction(name: str, data: _WithComponents) -> Any:
     """Direction with a uniform prior on the unit sphere, dims (component,).
 
     The direction is z/‖z‖ of a vector whose radius has its own prior N(1, 0.1) away from zero, where the
@@ -261,6 +268,7 @@ def unit_direction(name: str, data: ModelData) -> Any:
     ----------
     name : str
     data : ModelData
+        Or any other data with ``components``, (…, component).
 
     Returns
     -------

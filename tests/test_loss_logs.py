@@ -1,0 +1,175 @@
+"""Loss logs are read in every layout users export, in absolute counts, and prepared step by step."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescdm.errors import InputError, NotFoundError, RequestError
+from bayescdm.loss.logs import prepare_logs, read_loss_logs, thin_logs
+from bayescdm.loss.simulate import simulate_losses
+
+RUNS = "run,family,params,tokens_per_step\nsmall,Falcon3,1B,1M\nlarge,Falcon3,7.46B,1M\n"
+STEPS = np.arange(10, 3001, 10)
+
+
+def curve(size):
+    return 0.6 + size + 5.0 / STEPS**0.5
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "runs.csv").write_text(RUNS)
+    return tmp_path
+
+
+def long_table():
+    return pd.concat(
+        pd.DataFrame({"Name": run, "global_step": STEPS, "train/loss": curve(size), "eval/loss": 9.0})
+        for run, size in (("small", 0.5), ("large", 0.3))
+    )
+
+
+def write_long(folder):
+    long_table().to_csv(folder / "log.csv", index=False)
+    return folder / "log.csv"
+
+
+def write_wide(folder):
+    wide = {"Step": STEPS}
+    for run, size in (("small", 0.5), ("large", 0.3)):
+        wide[f"{run} - train/loss"] = curve(size)
+        wide[f"{run} - train/loss__MIN"] = curve(size) - 0.1
+        wide[f"{run} - train/loss__MAX"] = curve(size) + 0.1
+    pd.DataFrame(wide).to_csv(folder / "panel.csv", index=False)
+    return folder / "panel.csv"
+
+
+def write_folder(folder):
+    for run, size in (("small", 0.5), ("large", 0.3)):
+        table = pd.DataFrame({"Wall time": 1.7e9 + STEPS, "Step": STEPS, "Value": curve(size)})
+        table.to_csv(folder / f"run-{run}-tag-train_loss.csv", index=False)
+    return folder
+
+
+@pytest.mark.parametrize("write", [write_long, write_wide, write_folder])
+def test_every_layout_gives_the_same_study(folder, write):
+    study = read_loss_logs(write(folder))
+    assert study.runs["params"].to_dict() == {"small": 1e9, "large": 7.46e9}
+    of_small = study.points[study.points["run"] == "small"]
+    np.testing.assert_allclose(of_small["loss"], curve(0.5))
+    np.testing.assert_array_equal(of_small["volume"], STEPS * 1e6)
+    assert len(study.points) == 2 * len(STEPS)
+
+
+def test_description_may_stand_in_the_log_itself(tmp_path):
+    table = long_table().assign(family="Falcon3", params="3B", tokens=lambda t: t["global_step"] * 2e6)
+    table.to_csv(tmp_path / "log.csv", index=False)
+    study = read_loss_logs(tmp_path / "log.csv")
+    assert set(study.runs["params"]) == {3e9}
+    assert study.volume.max() == 3000 * 2e6
+
+
+def test_bare_seven_is_refused_with_a_hint_and_7B_is_read(folder):
+    (folder / "runs.csv").write_text(RUNS.replace("7.46B", "7"))
+    with pytest.raises(InputError, match=r"'large': params 7 is not an absolute count; write 7B or 7e9"):
+        read_loss_logs(write_long(folder))
+    (folder / "runs.csv").write_text(RUNS.replace("7.46B", "7B"))
+    assert read_loss_logs(write_long(folder)).runs.loc["large", "params"] == 7e9
+
+
+def test_all_problems_come_at_once_with_row_column_and_value(folder):
+    (folder / "runs.csv").write_text("run,family,params,tokens_per_step\nsmall,Falcon3,1B x 3,1M\n")
+    table = long_table().astype({"train/loss": object})
+    table.iloc[3, 2] = "n.b."
+    table.to_csv(folder / "log.csv", index=False)
+    with pytest.raises(InputError) as caught:
+        read_loss_logs(folder / "log.csv")
+    assert "log.csv, row 5, column 'train/loss': 'n.b.' is not a number" in caught.value.problems
+    (folder / "log.csv").write_text(long_table().to_csv(index=False))
+    with pytest.raises(InputError) as caught:
+        read_loss_logs(folder / "log.csv")
+    text = str(caught.value)
+    assert "run 'large' has losses but no row here" in text
+    assert "run 'small', params: value '1B x 3' is a product" in text
+    assert "run 'large': its params is not stated" in text
+
+
+def test_columns_of_other_names_are_named_by_the_user(folder):
+    table = (
+        long_table().rename(columns={"train/loss": "nll", "global_step": "when"}).drop(columns="eval/loss")
+    )
+    table.to_csv(folder / "log.csv", index=False)
+    with pytest.raises(InputError, match="no column for loss; the columns are Name, when, nll"):
+        read_loss_logs(folder / "log.csv")
+    study = read_loss_logs(folder / "log.csv", columns={"loss": "nll", "step": "when"})
+    assert len(study.points) == 2 * len(STEPS)
+
+
+def test_two_columns_that_could_be_the_loss_are_refused(folder):
+    long_table().assign(loss=1.0).to_csv(folder / "log.csv", index=False)
+    with pytest.raises(InputError, match="'train/loss' and 'loss' could both be the loss"):
+        read_loss_logs(folder / "log.csv")
+
+
+def test_blank_rows_diverged_losses_and_resumed_steps_are_told(folder):
+    table = long_table().astype({"train/loss": object})
+    table.iloc[0, 2], table.iloc[1, 2] = "", "inf"
+    table = pd.concat([table, table.iloc[[7]].assign(**{"train/loss": 0.77})])
+    table.to_csv(folder / "log.csv", index=False)
+    study = read_loss_logs(folder / "log.csv")
+    assert {n.code for n in study.notes} >= {"rows-without-loss", "loss-not-finite", "logged-twice"}
+    assert study.points.set_index(["run", "step"]).loc[("small", 80), "loss"] == 0.77
+
+
+def test_missing_file_is_an_error_of_one_line(tmp_path):
+    with pytest.raises(NotFoundError, match="there is no such file or folder"):
+        read_loss_logs(tmp_path / "nowhere.csv")
+
+
+def test_preparation_drops_early_steps_then_smooths_each_run():
+    raw = simulate_losses(seed=1)
+    ready = prepare_logs(raw)
+    assert ready.points["step"].min() == 1000
+    assert [n.code for n in ready.notes] == ["early-steps-dropped", "smoothed"]
+    for run in raw.runs.index[[0, 5]]:
+        of_run = raw.points[(raw.points["run"] == run) & (raw.points["step"] >= 1000)]
+        loss = of_run["loss"].to_numpy()
+        smooth = ready.points.loc[ready.points["run"] == run, "loss"].to_numpy()
+        assert smooth[7] == pytest.approx(loss[5:10].mean())
+        # min_periods = 1: the first mean has only three losses, none of them from before step 1000.
+        assert smooth[0] == pytest.approx(loss[:3].mean())
+
+
+def test_each_step_of_the_preparation_is_optional():
+    raw = simulate_losses(seed=1, log_every=100)
+    assert len(prepare_logs(raw, first_step=None, window=None).points) == len(raw.points)
+    smoothed = prepare_logs(raw, first_step=None)
+    assert len(smoothed.points) == len(raw.points)
+    assert [n.code for n in smoothed.notes] == ["smoothed"]
+    assert [n.code for n in prepare_logs(raw, window=None).notes] == ["early-steps-dropped"]
+
+
+def test_logs_without_steps_cannot_lose_their_early_ones():
+    raw = simulate_losses(log_every=500)
+    unstepped = type(raw)(raw.name, raw.runs, raw.points.drop(columns="step"), raw.scope)
+    with pytest.raises(RequestError, match="first_step=None"):
+        prepare_logs(unstepped)
+
+
+def test_thinning_keeps_both_ends_of_every_run_and_says_so():
+    raw = simulate_losses()
+    thin = thin_logs(raw, 20)
+    per_run = thin.points.groupby("run")["volume"]
+    assert per_run.size().max() <= 20
+    assert (per_run.max() == raw.points.groupby("run")["volume"].max()).all()
+    assert (per_run.min() == raw.points.groupby("run")["volume"].min()).all()
+    assert thin.notes[-1].code == "thinned"
+    assert thin_logs(thin, 20).notes == thin.notes
+
+
+def test_constants_of_the_units_are_not_guessed():
+    raw = simulate_losses(log_every=1000)
+    with pytest.raises(InputError, match="run 'Falcon3-1B-Base': params 1 is not an absolute count"):
+        type(raw)(raw.name, raw.runs.assign(params=raw.runs["params"] / 1e9), raw.points, raw.scope)
+    with pytest.raises(InputError, match="unknown' has losses but is not among the runs"):
+        type(raw)(raw.name, raw.runs, raw.points.assign(run="unknown"), raw.scope)
