@@ -11,7 +11,7 @@ from bayescdm.errors import Note
 from bayescdm.identify import identifiability
 from bayescdm.study import VARIANTS, Study
 
-__all__ = ["describe", "family_table", "recipe_table", "summarise"]
+__all__ = ["describe", "family_table", "recipe_table", "short_count", "summarise"]
 
 #: Notes of one code that are printed one by one; of more, the first and the number.
 _PRINTED_NOTES = 20
@@ -201,7 +201,7 @@ def _readable_recipes(study: Study) -> pd.DataFrame:
     """The table of recipes with volumes in words."""
     table = recipe_table(study)
     table["volume"] = [
-        "unknown" if np.isnan(low) else _short(low) if low == high else f"{_short(low)}–{_short(high)}"
+        "unknown" if np.isnan(low) else short_count(low) if low == high else f"{short_count(low)}–{short_count(high)}"
         for low, high in zip(table.pop("volume_min"), table.pop("volume_max"))
     ]
     return table.rename(columns={"fitted_runs": "informing"})
@@ -243,8 +243,14 @@ def _note_lines(notes: list[Note]) -> list[str]:
     return lines
 
 
-def _short(volume: float) -> str:
-    """A volume with a letter, such as 1.2M; four digits at most."""
+def short_count(volume: float) -> str:
+    """Write a count with a letter and four digits at most, the way users write it.
+
+    Examples
+    --------
+    >>> short_count(1_223_000)
+    '1.223M'
+    """
     for power, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")):
         if volume >= power:
             return f"{volume / power:.4g}{letter}"
