@@ -201,7 +201,11 @@ def _readable_recipes(study: Study) -> pd.DataFrame:
     """The table of recipes with volumes in words."""
     table = recipe_table(study)
     table["volume"] = [
-        "unknown" if np.isnan(low) else short_count(low) if low == high else f"{short_count(low)}–{short_count(high)}"
+        "unknown"
+        if np.isnan(low)
+        else short_count(low)
+        if low == high
+        else f"{short_count(low)}–{short_count(high)}"
         for low, high in zip(table.pop("volume_min"), table.pop("volume_max"))
     ]
     return table.rename(columns={"fitted_runs": "informing"})
