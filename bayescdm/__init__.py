@@ -1,3 +1,115 @@
 """bayescdm: posteriors of the transfer–absorption law of vision-language models."""
 
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bayescdm.capability import Capability, fit_capability
+    from bayescdm.compare import (
+        compare_families,
+        compare_models,
+        compare_variants,
+        difference,
+        family_draws,
+        pairwise_probability,
+        rank_backbones,
+        transfer_coefficients,
+    )
+    from bayescdm.datasets import datasets, load_dataset
+    from bayescdm.errors import BayesCDMError, Note
+    from bayescdm.fit import Fit, fit, load_fit
+    from bayescdm.pointfit import PointFit, point_fit
+    from bayescdm.predict import predict, predict_draws, prediction_table
+    from bayescdm.reading import load_study, read_candidates
+    from bayescdm.sampling import SamplerSettings
+    from bayescdm.simulate import simulate
+    from bayescdm.study import Study
+
 __version__ = "0.1.0"
+
+#: Where each public name is defined. They are imported when first asked for: PyMC and its like take seconds,
+#: which ``bayescdm --help`` and ``bayescdm check`` must not pay.
+_HOME = {
+    "BayesCDMError": "errors",
+    "Capability": "capability",
+    "Fit": "fit",
+    "Note": "errors",
+    "PointFit": "pointfit",
+    "SamplerSettings": "sampling",
+    "Study": "study",
+    "compare_families": "compare",
+    "compare_models": "compare",
+    "compare_variants": "compare",
+    "datasets": "datasets",
+    "difference": "compare",
+    "family_draws": "compare",
+    "fit": "fit",
+    "fit_capability": "capability",
+    "load_dataset": "datasets",
+    "load_fit": "fit",
+    "load_study": "reading",
+    "pairwise_probability": "compare",
+    "point_fit": "pointfit",
+    "predict": "predict",
+    "predict_draws": "predict",
+    "prediction_table": "predict",
+    "rank_backbones": "compare",
+    "read_candidates": "reading",
+    "simulate": "simulate",
+    "transfer_coefficients": "compare",
+}
+
+__all__ = [
+    "BayesCDMError",
+    "Capability",
+    "Fit",
+    "Note",
+    "PointFit",
+    "SamplerSettings",
+    "Study",
+    "__version__",
+    "compare_families",
+    "compare_models",
+    "compare_variants",
+    "datasets",
+    "difference",
+    "family_draws",
+    "fit",
+    "fit_capability",
+    "load_dataset",
+    "load_fit",
+    "load_study",
+    "pairwise_probability",
+    "point_fit",
+    "predict",
+    "predict_draws",
+    "prediction_table",
+    "rank_backbones",
+    "read_candidates",
+    "simulate",
+    "transfer_coefficients",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
+
+
+class _Package(ModuleType):
+    """The package; where a function and its module share a name, the name means the function."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Importing bayescdm.fit would bind the module to this name, in whatever order things are imported.
+        if not (name in _HOME and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -146,6 +146,24 @@ class Fit:
         notes = (*self.diagnose().notes, *self.notes, *self.study.notes)
         return tuple(note for note in notes if note.severity == "warning")
 
+    def facts(self) -> dict[str, Any]:
+        """Return what every table and prediction says about its origin; plain values, for ``attrs``.
+
+        Returns
+        -------
+        dict
+            ``model``, ``study``, ``volume_unit``, ``simulated`` and ``converged`` (0 or 1), ``warnings``
+            (one line each).
+        """
+        return {
+            "model": self.model,
+            "study": self.study.name,
+            "volume_unit": self.study.volume_unit,
+            "simulated": int(self.study.simulated),
+            "converged": int(self.diagnose().converged),
+            "warnings": [str(note) for note in self.warnings],
+        }
+
     def summary(self, variables: list[str] | None = None, *, prob: float = 0.9) -> pd.DataFrame:
         """Summarise posterior quantities, one row a scalar, labels taken from its own coordinates.
 

@@ -39,15 +39,24 @@ def check_probability(prob: float) -> float:
     return float(prob)
 
 
-def interval_columns(kind: Kind, prob: float) -> tuple[str, str]:
+def interval_columns(kind: Kind, prob: float, *, of: str = "") -> tuple[str, str]:
     """Return column names of an interval, such as ``run_90_lower`` and ``run_90_upper``.
+
+    Parameters
+    ----------
+    kind : {"posterior", "law", "backbone", "run"}
+    prob : float
+    of : str
+        What the interval is of, put first, unless that is what the table is about.
 
     Examples
     --------
     >>> interval_columns("law", 0.9)
     ('law_90_lower', 'law_90_upper')
+    >>> interval_columns("run", 0.8, of="rank")
+    ('rank_run_80_lower', 'rank_run_80_upper')
     """
-    name = f"{kind}_{100 * prob:g}"
+    name = f"{of}_{kind}_{100 * prob:g}" if of else f"{kind}_{100 * prob:g}"
     return f"{name}_lower", f"{name}_upper"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ __all__ = ["CandidateTable", "Candidates", "Described", "describe"]
 
 #: Text scores (backbone × benchmark) and backbones (family, variant, params), as two frames of one index.
 CandidateTable = tuple[pd.DataFrame, pd.DataFrame]
-Candidates = CandidateTable | Iterable[str] | None
+Candidates = CandidateTable | Sequence[str] | None
 
 #: Scores given for a fitted backbone may differ from the study's by rounding only.
 SCORE_TOLERANCE = 1e-6

@@ -71,7 +71,7 @@ class LawDraws:
     log_params_ref: float
 
     @classmethod
-    def of(cls, fit: Fit, draws: int | None = None) -> LawDraws:
+    def of(cls, fit: Fit, draws: int | None = None, *, group: str = "posterior") -> LawDraws:
         """Read the draws of a fit.
 
         Parameters
@@ -79,6 +79,7 @@ class LawDraws:
         fit : Fit
         draws : int, optional
             Keep at most this many, evenly spaced.
+        group : {"posterior", "prior"}
 
         Raises
         ------
@@ -87,7 +88,7 @@ class LawDraws:
         RequestError
             Fewer than one draw is asked for.
         """
-        posterior, constant = fit.posterior, fit.group("constant_data")
+        posterior, constant = fit.group(group), fit.group("constant_data")
         missing = [name for name in REQUIRED if name not in posterior]
         if missing:
             raise ModelError(

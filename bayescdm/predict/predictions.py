@@ -125,8 +125,8 @@ def predict(
         ``mean``, ``sd``, ``lower``, ``upper`` (fractions), with the coordinates of `predict_draws`. The
         Student-t residual is symmetric and may have neither mean nor variance: it is left out of ``mean``,
         and ``sd`` is half of the central 68.3 % interval, which for Normal draws is their standard deviation.
-        Attributes: ``kind``, ``prob``, ``recipe``, ``volume_unit``, ``seed``, ``model``, ``study``,
-        ``simulated`` and ``converged`` (0 or 1) and ``warnings``, one line each.
+        Attributes: what was asked (``kind``, ``prob``, ``recipe``, ``volume_unit``, ``seed``, ``draws``)
+        and `Fit.facts`, among them ``converged`` (0 or 1) and ``warnings``.
 
     Raises
     ------
@@ -153,13 +153,7 @@ def predict(
         variables = {name: (("backbone", "volume"), values) for name, values in summary.items()}
         parts.append(xr.Dataset(variables, coords=part.coords()))
     predictions = xr.concat(parts, "backbone", join="exact")
-    warnings = fit.warnings
-    predictions.attrs = {
-        **question.attrs(),
-        "prob": prob,
-        "converged": int(all(note.code != "not-converged" for note in warnings)),
-        "warnings": [str(note) for note in warnings],
-    }
+    predictions.attrs = {**fit.facts(), **question.attrs(), "prob": prob}
     return predictions
 
 

@@ -262,15 +262,13 @@ class Question:
         return cells
 
     def attrs(self) -> dict[str, Any]:
-        """Facts that travel with the answer; plain numbers and strings, which NetCDF accepts."""
+        """What was asked; plain values, which NetCDF accepts."""
         return {
             "kind": self.kind,
             "recipe": MEAN_RECIPE if self.recipe is None else self.recipe,
             "volume_unit": self.fit.study.volume_unit,
             "seed": self.seed,
-            "model": self.fit.model,
-            "study": self.fit.study.name,
-            "simulated": int(self.fit.study.simulated),
+            "draws": len(self.law.sample),
         }
 
 
