@@ -104,7 +104,7 @@ class PointFit:
         used = self.runs["backbone"].unique()
         values |= {"mean B": float(self.B.loc[used].mean()), "MAE": self.mae}
         values |= {"residual_scale": self.residual_scale, "objective": self.objective}
-        identified = [name.split("[")[0] not in self.unidentified for name in values]
+        identified = np.array([name.split("[")[0] not in self.unidentified for name in values])
         table = pd.DataFrame({"value": values}, dtype=float)
         return table.assign(identified=identified & table["value"].notna()).rename_axis("quantity")
 

@@ -80,6 +80,8 @@ class Problem:
     weights: np.ndarray
     Z_of_run: np.ndarray = field(init=False)
     Z_used: np.ndarray = field(init=False)
+    X: np.ndarray = field(init=False)
+    absorption: np.ndarray = field(init=False)
     typical: np.ndarray = field(init=False)
     lower: np.ndarray = field(init=False)
 
@@ -90,19 +92,21 @@ class Problem:
         lower = np.concatenate([np.full(3, LOWER), np.full(self.n_recipes, -np.inf)])
         object.__setattr__(self, "Z_of_run", self.Z[self.backbone_of_run])
         object.__setattr__(self, "Z_used", self.Z[np.unique(self.backbone_of_run)])
+        X = np.zeros((len(self.accuracy), len(typical)))
+        X[:, 1] = self.log_volume
+        X[np.arange(len(X)), 3 + self.recipe_of_run] = 1
+        absorption = np.zeros((len(self.Z_used), len(typical)))
+        absorption[:, 1] = 1
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "absorption", absorption)
         object.__setattr__(self, "typical", typical)
         object.__setattr__(self, "lower", lower)
 
     def design(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Matrices of predictions (run, coefficient) and of absorption rates (backbone, coefficient) at w."""
-        S = self.Z_of_run @ w
-        X = np.zeros((len(S), 3 + self.n_recipes))
-        X[:, 0] = S
-        X[:, 1] = self.log_volume
-        X[:, 2] = -S * self.log_volume
-        X[np.arange(len(S)), 3 + self.recipe_of_run] = 1
-        absorption = np.zeros((len(self.Z_used), X.shape[1]))
-        absorption[:, 1] = 1
+        X, absorption = self.X.copy(), self.absorption.copy()
+        X[:, 0] = self.Z_of_run @ w
+        X[:, 2] = -X[:, 0] * self.log_volume
         absorption[:, 2] = -(self.Z_used @ w)
         return X, absorption
 
@@ -202,19 +206,20 @@ def solved(
 
 def _unidentified(problem: Problem, X: np.ndarray) -> tuple[str, ...]:
     """Quantities that some direction of the parameter space changes without changing a prediction."""
-    names = []
-    K = problem.Z.shape[1]
     within = problem.Z_of_run.copy()
     for recipe in np.unique(problem.recipe_of_run):
         rows = problem.recipe_of_run == recipe
         within[rows] -= within[rows].mean(axis=0)
-    if K > 1 and np.linalg.matrix_rank(within, tol=1e-9 * np.sqrt(len(X) + 1)) < K:
-        names.append("w")
+    direction = ("w",) if within.shape[1] > 1 and _null_space(within).size else ()
+    null = _null_space(X)[: len(RATES)]
+    return direction + tuple(name for name, row in zip(RATES, null) if (np.abs(row) > 1e-3).any())
+
+
+def _null_space(X: np.ndarray) -> np.ndarray:
+    """Orthonormal directions of the coefficients of X that move no row, (coefficient, direction)."""
     scale = np.linalg.norm(X, axis=0)
-    # A column is as good as absent when it moves no prediction by a billionth.
+    # A column that moves no prediction by a billionth is as good as absent.
     scaled = np.where(scale > 1e-9, X / np.where(scale > 0, scale, 1), 0)
-    _, singular, rows = np.linalg.svd(
-        np.vstack([scaled, np.zeros((X.shape[1], X.shape[1]))]), full_matrices=False
-    )
-    null = rows[singular < 1e-9]
-    return (*names, *(name for j, name in enumerate(RATES) if (np.abs(null[:, j]) > 1e-6).any()))
+    # The Gram matrix is small and quick; its eigenvalues are squares, so 1e-12 means one part in a million.
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    return vectors[:, values < 1e-12]

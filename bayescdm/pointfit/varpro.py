@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from bayescdm.pointfit.objective import DELTA, LOWER, PENALTY, Problem, Solution, pose, solved
 
-#: Weight a run of the ridge towards typical rates: too small to move anything that the runs determine.
-RIDGE = 1e-12
+#: Curvature added a run so that steps exist along what the runs leave open; the minimum is not moved by it.
+DAMPING = 1e-9
 #: Relative gradient on the sphere that counts as stationary.
-STATIONARY = 1e-7
+STATIONARY = 1e-6
 
 
 def variable_projection(
@@ -48,7 +46,7 @@ def variable_projection(
         Weight of each run, ≥ 0; a run of weight 0 is as if absent (leave-one-out by mask).
     starts : ndarray, (start, component), optional
         Directions to descend from, each from itself or its antipode, whichever is better; by default
-        the least-squares direction and the best of a fixed cover of the sphere.
+        the least-squares direction and the best axis.
 
     Returns
     -------
@@ -118,10 +116,8 @@ class SphereSearch:
         return pairs[rows, better], values[rows, better]
 
     def screen(self) -> np.ndarray:
-        """Least-squares direction, and the best of the axes and twice as many other fixed directions."""
-        K = self.problem.Z.shape[1]
-        cover = np.vstack([np.eye(K), np.random.default_rng(0).normal(size=(2 * K, K))])
-        directions, values = self.better_of_antipodes(cover)
+        """Least-squares direction, and the best of the axes."""
+        directions, values = self.better_of_antipodes(np.eye(self.problem.Z.shape[1]))
         return np.vstack([*_least_squares_direction(self.problem), directions[values.argmin()]])
 
     def minimum(self, start: np.ndarray) -> tuple[float, np.ndarray, bool]:
@@ -175,57 +171,87 @@ def _bfgs(inverse: np.ndarray, moved: np.ndarray, change: np.ndarray) -> np.ndar
 def _solve_convex(problem: Problem, X: np.ndarray, rates: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Minimise the objective over (A, B0, Bm, baselines) at fixed w.
 
-    Projected Newton steps (Bertsekas 1982): coefficients on their bound with an outward gradient rest, the
-    others take a Newton step. Where few residuals lie within δ that step can be far too long; then the
-    curvature of iteratively reweighted least squares, which bounds the Huber function above, replaces it.
+    Newton steps within an active set of bounds, each followed to the exact minimum of the piecewise
+    quadratic along it. Where too few residuals lie within δ such a step is short-lived; then the next one
+    takes the curvature of iteratively reweighted least squares, which bounds the Huber function above.
     """
-    y, weights, delta, lower = problem.accuracy, problem.weights, problem.delta, problem.lower
-    ridge = RIDGE * (1 + weights.sum())
-
-    def value(theta: np.ndarray) -> float:
-        away = theta - problem.typical
-        return problem.objective(X @ theta - y, rates @ theta) + ridge / 2 * float(away @ away)
-
-    theta, current = start, value(start)
+    weights, delta = problem.weights, problem.delta
+    scale = 1 + weights.sum()
+    damping = DAMPING * scale * np.eye(len(start))
+    theta, newton = start, True
+    residuals, absorption = X @ theta - problem.accuracy, rates @ theta
     for _ in range(200):
-        residuals, absorption = X @ theta - y, rates @ theta
-        gradient = problem.gradient_of_coefficients(X, rates, residuals, absorption) + ridge * (
-            theta - problem.typical
-        )
-        free = ~((theta <= lower) & (gradient > 0))
-        if np.abs(gradient[free]).max(initial=0) <= 1e-13 * (1 + weights.sum()):
+        gradient = problem.gradient_of_coefficients(X, rates, residuals, absorption)
+        at_bound = theta <= problem.lower
+        free = ~(at_bound & (gradient > 0))
+        if np.abs(gradient[free]).max(initial=0) <= 1e-13 * scale:
             break
         size = np.abs(residuals)
+        curvature = weights * (size <= delta) if newton else weights * (delta / np.maximum(size, delta))
         negative = rates[absorption < 0]
-        common = 2 * problem.penalty * (negative.T @ negative) + ridge * np.eye(len(theta))
-        for curvature in (weights * (size <= delta), weights * (delta / np.maximum(size, delta))):
-            step = np.zeros_like(theta)
-            hessian = (X.T * curvature) @ X + common
-            step[free] = -np.linalg.solve(hessian[np.ix_(free, free)], gradient[free])
-            trial, reached = _shortened(value, theta, current, gradient, step, lower)
-            if reached < current:
-                break
-        if reached >= current:
+        hessian = (X.T * curvature) @ X + 2 * problem.penalty * (negative.T @ negative) + damping
+        step = _inward_step(hessian, gradient, free, at_bound)
+        along, along_rates = X @ step, rates @ step
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(step < 0, (problem.lower - theta) / step, np.inf)
+        exact = _exact_length(problem, residuals, along, absorption, along_rates)
+        length = min(exact, room.min())
+        if not newton and exact * np.abs(step).max() <= 1e-15:
             break
-        theta, current = trial, reached
+        newton = not (newton and exact < 0.1)
+        # What reaches its bound is put there, not a rounding error above it, where it would block each step.
+        theta = np.where(room <= length, problem.lower, theta + length * step)
+        residuals, absorption = X @ theta - problem.accuracy, rates @ theta
     return theta
 
 
-def _shortened(
-    value: Callable[[np.ndarray], float],
-    theta: np.ndarray,
-    current: float,
-    gradient: np.ndarray,
-    step: np.ndarray,
-    lower: np.ndarray,
-) -> tuple[np.ndarray, float]:
-    """Halve a step, projected on the bounds, until the objective falls enough (Armijo); else stay."""
-    for length in 0.5 ** np.arange(8):
-        trial = np.maximum(theta + length * step, lower)
-        reached = value(trial)
-        if reached <= current + 1e-4 * float(gradient @ (trial - theta)):
-            return trial, reached
-    return theta, current
+def _inward_step(
+    hessian: np.ndarray, gradient: np.ndarray, free: np.ndarray, at_bound: np.ndarray
+) -> np.ndarray:
+    """Newton step of the free coefficients, leaving out those on a bound that it would push outwards."""
+    free = free.copy()
+    while True:
+        step = np.zeros_like(gradient)
+        part = hessian if free.all() else hessian[np.ix_(free, free)]
+        step[free] = -np.linalg.solve(part, gradient[free])
+        outward = free & at_bound & (step < 0)
+        if not outward.any():
+            return step
+        free &= ~outward
+
+
+def _exact_length(
+    problem: Problem,
+    residuals: np.ndarray,
+    along: np.ndarray,
+    absorption: np.ndarray,
+    along_rates: np.ndarray,
+) -> float:
+    """Length of a descent step at which the objective along it is least.
+
+    Its derivative is piecewise linear and rises: a residual adds curvature while it is within δ, an
+    absorption rate while it is negative. The zero is found by passing the sorted ends of those spans.
+    """
+    moving, turning = np.abs(along) > 0, np.abs(along_rates) > 0
+    r, v, weight = residuals[moving], along[moving], problem.weights[moving]
+    a, u = absorption[turning], along_rates[turning]
+    middle, half = -r / v, problem.delta / np.abs(v)
+    crossing = -a / u
+    begins = np.concatenate([middle - half, np.where(u > 0, -np.inf, crossing)])
+    ends = np.concatenate([middle + half, np.where(u > 0, crossing, np.inf)])
+    curvatures = np.concatenate([weight * v**2, 2 * problem.penalty * u**2])
+    pull = (weight * r.clip(-problem.delta, problem.delta)) @ v
+    slope = float(pull + 2 * problem.penalty * (np.minimum(a, 0) @ u))
+    current = float(curvatures[(begins <= 0) & (ends > 0)].sum())
+    times = np.concatenate([begins, ends])
+    changes = np.concatenate([curvatures, -curvatures])
+    ahead = (times > 0) & (times < np.inf)
+    order = np.argsort(times[ahead])
+    times = np.concatenate([[0.0], times[ahead][order]])
+    levels = np.maximum(current + np.concatenate([[0.0], np.cumsum(changes[ahead][order])]), 0)
+    slopes = slope + np.concatenate([[0.0], np.cumsum(levels[:-1] * np.diff(times))])
+    last = max(int(np.searchsorted(slopes, 0.0)) - 1, 0)
+    return float(times[last] - slopes[last] / levels[last]) if levels[last] > 0 else float(times[last])
 
 
 def _least_squares_direction(problem: Problem) -> list[np.ndarray]:
