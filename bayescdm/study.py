@@ -16,7 +16,7 @@ import pandas as pd
 
 from bayescdm.errors import InputError, Note
 
-__all__ = ["VARIANTS", "Study"]
+__all__ = ["VARIANTS", "Study", "decode_table", "encode_table"]
 
 #: The two variants that the law contrasts (SPEC: Base/Instruct).
 VARIANTS = ("base", "instruct")
@@ -161,7 +161,7 @@ class Study:
     def to_dict(self) -> dict[str, Any]:
         """Return the study as JSON-able data; :meth:`from_dict` restores it to the bit."""
         tables = {
-            name: None if table is None else _encode_table(table)
+            name: None if table is None else encode_table(table)
             for name, table in ((name, getattr(self, name)) for name in _TABLES)
         }
         plain = ("name", "volume_unit", "volume_ref", "simulated", "truth", "settings")
@@ -184,7 +184,7 @@ class Study:
         InputError
             If the tables break the study's contract.
         """
-        tables = {name: None if data[name] is None else _decode_table(data[name]) for name in _TABLES}
+        tables = {name: None if data[name] is None else decode_table(data[name]) for name in _TABLES}
         rest = {name: value for name, value in data.items() if name not in (*_TABLES, "notes")}
         return cls(**tables, **rest, notes=tuple(Note(**note) for note in data["notes"]))
 
@@ -192,8 +192,19 @@ class Study:
 _TABLES = ("text_scores", "backbones", "runs", "scores")
 
 
-def _encode_table(table: pd.DataFrame) -> dict[str, Any]:
-    """Plain lists with a stated type a column; floats survive JSON to the bit, NaN becomes null."""
+def encode_table(table: pd.DataFrame) -> dict[str, Any]:
+    """Turn a table into plain lists with a stated type a column.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Its index labels become text.
+
+    Returns
+    -------
+    dict
+        JSON-able: floats survive to the bit, NaN becomes null.
+    """
     columns = {}
     for name in table.columns:
         column = table[name]
@@ -207,7 +218,17 @@ def _encode_table(table: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _decode_table(data: dict[str, Any]) -> pd.DataFrame:
+def decode_table(data: dict[str, Any]) -> pd.DataFrame:
+    """Restore a table from :func:`encode_table`.
+
+    Parameters
+    ----------
+    data : dict
+
+    Returns
+    -------
+    DataFrame
+    """
     kinds = {"f": "float64", "i": "int64", "b": "bool"}
     index = pd.Index(data["index"], name=data["index_name"], dtype="str")
     columns = {

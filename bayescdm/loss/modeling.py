@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
 
@@ -51,14 +52,16 @@ class LossModelData:
         Position of each point's run.
     log_params : ndarray, (run,)
         ln(N / N_ref).
+    log_compute : ndarray, (run,)
+        ln(C / C_ref); zeros when the study states no compute.
     log_volume : ndarray, (point,)
         ln(D / D_ref).
     components : ndarray, (run, component)
         Capability components of each run's backbone; no columns when the study has none.
     log_loss, weight : ndarray, (point,)
         ln L, and 0 for points held out of the fit.
-    params_ref, volume_ref : float
-        N_ref and D_ref, absolute counts.
+    params_ref, volume_ref, compute_ref : float
+        N_ref and D_ref, absolute counts, and C_ref in the study's unit.
     repeated : bool
         Whether runs have several points each.
     start : dict
@@ -69,12 +72,14 @@ class LossModelData:
     family: np.ndarray
     run: np.ndarray
     log_params: np.ndarray
+    log_compute: np.ndarray
     log_volume: np.ndarray
     components: np.ndarray
     log_loss: np.ndarray
     weight: np.ndarray
     params_ref: float
     volume_ref: float
+    compute_ref: float
     repeated: bool
     start: dict[str, Any]
 
@@ -118,6 +123,8 @@ def loss_model_data(study: LossStudy) -> LossModelData:
     LossModelData
     """
     K = 0 if study.components is None else study.components.shape[1]
+    compute = study.runs.get("compute", pd.Series(1.0, index=study.runs.index)).to_numpy(float)
+    compute_ref = float(np.exp(np.log(compute).mean()))
     data = LossModelData(
         coords={
             "family": study.families,
@@ -128,12 +135,14 @@ def loss_model_data(study: LossStudy) -> LossModelData:
         family=np.asarray([study.families.index(f) for f in study.runs["family"]]),
         run=study.run_of_point,
         log_params=np.log(study.runs["params"].to_numpy(float) / study.params_ref),
+        log_compute=np.log(compute / compute_ref),
         log_volume=np.log(study.volume / study.volume_ref),
         components=study.component_scores if K else np.empty((len(study.runs), 0)),
         log_loss=np.log(study.loss),
         weight=np.ones(len(study.points)),
         params_ref=study.params_ref,
         volume_ref=study.volume_ref,
+        compute_ref=compute_ref,
         repeated=study.repeated,
         start={},
     )

@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 
 from bayescdm.errors import Note, NotFoundError, RequestError
 from bayescdm.laws import capability_loss, compute_loss
+from bayescdm.loss.prediction import LossPrediction
 from bayescdm.loss.scope import Scope
 from bayescdm.loss.study import LossStudy
 
@@ -157,8 +158,8 @@ class LossPointFit:
         )
         return "\n".join([*lines, str(self.scope), *map(str, self.notes)])
 
-    def predict(self, volume: Any, *, params: Any = None, S: Any = None) -> pd.DataFrame:
-        """Loss at given predictors, with extrapolation flags.
+    def predict(self, volume: Any, *, params: Any = None, S: Any = None) -> LossPrediction:
+        """Loss at given predictors, with extrapolation flags and scope.
 
         Parameters
         ----------
@@ -171,8 +172,8 @@ class LossPointFit:
 
         Returns
         -------
-        DataFrame
-            ``params`` or ``S``, ``volume``, ``loss``, ``extrapolation``; the scope stands in ``attrs``.
+        LossPrediction
+            Columns ``params`` or ``S``, ``volume``, ``loss``, ``extrapolation``.
 
         Raises
         ------
@@ -186,9 +187,9 @@ class LossPointFit:
         law = compute_loss if self.law == "compute" else capability_loss
         predictor, volume = np.broadcast_arrays(np.atleast_1d(value).astype(float), volume)
         table = pd.DataFrame({name: predictor, "volume": volume, "loss": law(predictor, volume, **constants)})
-        table["extrapolation"] = self.scope.extrapolates(**{name: predictor, "volume": volume})
-        table.attrs["scope"] = self.scope.to_dict()
-        return table
+        flags = self.scope.extrapolates(**{name: predictor, "volume": volume})
+        table["extrapolation"] = flags
+        return LossPrediction(table, self.scope, self.scope.extrapolation_note(flags))
 
     def intervals(self, prob: float = 0.9) -> pd.DataFrame:
         """Bootstrap intervals of the parameters.

@@ -67,8 +67,8 @@ class Scope:
         Parameters
         ----------
         **values : array
-            Predictors by name, broadcast against each other. Inside the rectangle a point still needs
-            validation: not every corner of it was tested.
+            Predictors by name, broadcast against each other; one without a range raises no flag. Inside the
+            rectangle a point still needs validation: not every corner of it was tested.
 
         Returns
         -------
@@ -76,7 +76,7 @@ class Scope:
         """
         outside = np.zeros(np.broadcast_shapes(*(np.shape(v) for v in values.values())), dtype=bool)
         for name, value in values.items():
-            low, high = self.ranges[name]
+            low, high = self.ranges.get(name, (-np.inf, np.inf))
             outside = outside | (np.asarray(value) < low) | (np.asarray(value) > high)
         return outside
 
@@ -111,6 +111,17 @@ class Scope:
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values, for JSON."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Scope:
+        """Restore a scope from :meth:`to_dict`, by way of JSON or not.
+
+        Parameters
+        ----------
+        data : dict
+        """
+        ranges = {name: (float(low), float(high)) for name, (low, high) in data["ranges"].items()}
+        return cls(**{**data, "ranges": ranges})
 
 
 #: Hoffmann et al.: text only; the range their study states.

@@ -10,6 +10,7 @@ import pandas as pd
 
 from bayescdm.errors import InputError, Note
 from bayescdm.loss.scope import Scope
+from bayescdm.study import decode_table, encode_table
 
 __all__ = ["LossStudy"]
 
@@ -154,6 +155,44 @@ class LossStudy:
         LossStudy
         """
         return self.select_points(self.points["run"].isin(runs).to_numpy())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the study as JSON-able values; see :meth:`from_dict`."""
+        return {
+            "name": self.name,
+            "runs": encode_table(self.runs),
+            "points": encode_table(self.points),
+            "scope": self.scope.to_dict(),
+            "components": None if self.components is None else encode_table(self.components),
+            "notes": [note.to_dict() for note in self.notes],
+            "simulated": self.simulated,
+            "truth": self.truth,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> LossStudy:
+        """Restore a study from :meth:`to_dict`.
+
+        Parameters
+        ----------
+        data : dict
+
+        Raises
+        ------
+        InputError
+            If the tables break the study's contract.
+        """
+        components = data["components"]
+        return cls(
+            name=data["name"],
+            runs=decode_table(data["runs"]),
+            points=decode_table(data["points"]).reset_index(drop=True),
+            scope=Scope.from_dict(data["scope"]),
+            components=None if components is None else decode_table(components),
+            notes=tuple(Note(**note) for note in data["notes"]),
+            simulated=data["simulated"],
+            truth=data["truth"],
+        )
 
 
 def _problems(runs: pd.DataFrame, points: pd.DataFrame, components: pd.DataFrame | None) -> list[str]:

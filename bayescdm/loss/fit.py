@@ -1,0 +1,383 @@
+"""Bayesian fits of the loss laws: draws, what they were fitted to, and predictions read off them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from bayescdm import __version__
+from bayescdm.atomic import replacing
+from bayescdm.errors import FitError, Note, RequestError, unknown_name
+from bayescdm.fit import Diagnosis, diagnose, summarise
+from bayescdm.intervals import check_probability, interval_columns
+from bayescdm.laws import capability_loss, compute_loss, contrastive_error
+from bayescdm.loss.logs import thin_logs
+from bayescdm.loss.modeling import loss_model_data
+from bayescdm.loss.prediction import LossPrediction
+from bayescdm.loss.scope import Scope
+from bayescdm.loss.study import LossStudy
+from bayescdm.modelfiles import load_model
+from bayescdm.sampling import SamplerSettings, compile_model, prior_draws
+
+__all__ = ["LOSS_DEFAULTS", "LossFit", "fit_loss", "law_draws", "load_loss_fit"]
+
+#: Enough for an effective sample size above 400 of every quantity on the packaged points.
+LOSS_DEFAULTS = SamplerSettings(draws=1500, tune=1000)
+#: What a user calls a law, and the model file that states it.
+MODEL_OF_LAW = {
+    "chinchilla": "chinchilla",
+    "compute": "loss_compute",
+    "compute-pooled": "loss_compute_pooled",
+    "capability": "loss_capability",
+    "contrastive": "contrastive_power",
+}
+PRIOR_DRAWS = 1000
+FORMAT = 1
+Kind = Literal["law", "run"]
+
+
+@dataclass(frozen=True)
+class LossFit:
+    """Posterior draws of one loss law.
+
+    Parameters
+    ----------
+    draws : DataTree
+        Groups ``posterior``, ``sample_stats`` and ``prior``.
+    study : LossStudy
+        What was fitted, after preparation; its scope travels with every prediction.
+    model : str
+        Name of the model file.
+    settings : dict
+        Seed, sampler, source hash of the model file, version.
+    """
+
+    draws: xr.DataTree
+    study: LossStudy
+    model: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def posterior(self) -> xr.Dataset:
+        """Posterior draws, dims chain, draw and the model's own."""
+        return self.draws["posterior"].to_dataset()
+
+    @property
+    def scope(self) -> Scope:
+        """What the runs behind the law were."""
+        return self.study.scope
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """Convergence of every quantity."""
+        return diagnose(self.posterior, self.draws["sample_stats"].to_dataset())
+
+    @property
+    def warnings(self) -> tuple[Note, ...]:
+        """What limits every answer: draws that did not converge, then the study's own warnings."""
+        notes = (*self.diagnosis.notes, *self.study.notes)
+        return tuple(note for note in notes if note.severity == "warning")
+
+    def __str__(self) -> str:
+        """Return the law's constants with intervals, convergence, scope and notes."""
+        table = self.summary().to_string(float_format=lambda value: f"{value:.4g}")
+        notes = map(str, (*self.diagnosis.notes, *self.study.notes))
+        return "\n".join([table, str(self.diagnosis), "", str(self.scope), *notes])
+
+    def summary(self, *, prob: float = 0.9) -> pd.DataFrame:
+        """Summarise the constants of the law, one row a scalar.
+
+        Parameters
+        ----------
+        prob : float
+            Probability of the equal-tailed interval.
+
+        Returns
+        -------
+        DataFrame
+            Columns as `bayescdm.fit.Fit.summary`.
+        """
+        wanted = ("reference_loss", "A", "B", "E", "alpha", "beta", "floor", "w", "tau", "sigma")
+        chosen = [name for name in wanted if name in self.posterior]
+        return summarise(self.posterior[chosen], self.draws["prior"].to_dataset(), prob=prob)
+
+    def predict(
+        self, table: pd.DataFrame, *, kind: Kind = "law", prob: float = 0.9, seed: int = 1
+    ) -> LossPrediction:
+        """Predict the scope's metric, with intervals and extrapolation flags.
+
+        Parameters
+        ----------
+        table : DataFrame, one row a point
+            ``params`` and ``volume``, absolute counts; ``family`` for a law that differs by family; ``compute``
+            in place of both for the contrastive law; the components (``PC1``, …) in place of ``params`` for
+            the capability law.
+        kind : {"law", "run"}
+            ``law``: parameter uncertainty only; ``run``: what a training run would measure.
+        prob : float
+            Probability of the equal-tailed interval.
+        seed : int
+            Of the offsets and residuals of ``run``.
+
+        Returns
+        -------
+        LossPrediction
+            The table with ``loss`` (posterior mean), interval columns and ``extrapolation``.
+
+        Raises
+        ------
+        RequestError
+            A column is missing, a value is not positive, or the probability is not one.
+        NotFoundError
+            A family is not one of the fit's.
+        """
+        lower, upper = interval_columns(kind, check_probability(prob))
+        draws = law_draws(self, table)
+        if kind == "run":
+            draws = draws * np.exp(self._run_spread(draws.shape, np.random.default_rng(seed)))
+        low, high = np.quantile(draws, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
+        flags = self.scope.extrapolates(
+            **{name: table[name].to_numpy(float) for name in self.scope.ranges if name in table}
+        )
+        flags = np.broadcast_to(flags, len(table))
+        answer = table.assign(loss=draws.mean(axis=0), **{lower: low, upper: high}, extrapolation=flags)
+        notes = (*self.warnings, *self.scope.extrapolation_note(flags))
+        return LossPrediction(answer, self.scope, notes)
+
+    def _run_spread(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """Offset of each run and its residual on ln L, shape (draw, point)."""
+        stacked = _stacked(self.posterior)
+        sigma = stacked["sigma"][:, None]
+        if "nu" in stacked:
+            return sigma * rng.standard_t(np.broadcast_to(stacked["nu"][:, None], shape))
+        return np.sqrt(sigma**2 + stacked["tau"][:, None] ** 2) * rng.standard_normal(shape)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the fit to one NetCDF file, atomically.
+
+        Parameters
+        ----------
+        path : str or Path
+        overwrite : bool
+            Replace an existing file.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        RequestError
+            If the file exists and `overwrite` is false, or its folder does not.
+        """
+        record = {
+            "format": FORMAT,
+            "model": self.model,
+            "settings": self.settings,
+            "study": self.study.to_dict(),
+        }
+        groups = {name: self.draws[name].to_dataset() for name in self.draws.children}
+        tree = xr.DataTree.from_dict(groups)
+        tree.attrs = {"program": "bayescdm loss", "record": json.dumps(record, allow_nan=False)}
+        with replacing(path, overwrite=overwrite) as unfinished:
+            tree.to_netcdf(unfinished, engine="h5netcdf")
+        return Path(path)
+
+
+def fit_loss(
+    study: LossStudy,
+    law: str = "capability",
+    *,
+    seed: int = 1,
+    points_per_run: int = 30,
+    settings: SamplerSettings = LOSS_DEFAULTS,
+    progress: bool = False,
+) -> LossFit:
+    """Draw from the posterior of a loss law.
+
+    Parameters
+    ----------
+    study : LossStudy
+        Prepared (`prepare_logs`).
+    law : {"chinchilla", "compute", "compute-pooled", "capability", "contrastive"}
+        ``compute`` has constants of its own for every family, ``compute-pooled`` pools them partially.
+    seed : int
+    points_per_run : int
+        Runs with more logged losses are thinned: neighbouring losses say the same thing.
+    settings : SamplerSettings
+    progress : bool
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    LossFit
+
+    Raises
+    ------
+    NotFoundError
+        When there is no such law.
+    InputError
+        When the study lacks what the law needs.
+    FitError
+        When the sampler cannot start.
+
+    Notes
+    -----
+    Sources of the laws: `bayescdm.laws` and the docstring of each model file.
+    """
+    file = load_model(model_of_law(law, study))
+    study = thin_logs(study, points_per_run)
+    compiled = compile_model(file.build, loss_model_data(study))
+    tree = compiled.sample(seed=seed, settings=settings, progress=progress)
+    observed = [rv.name for rv in compiled.model.observed_RVs]
+    tree["prior"] = xr.DataTree(prior_draws(compiled.model, PRIOR_DRAWS, seed).drop_vars(observed))
+    sampler = {name: getattr(settings, name) for name in ("draws", "tune", "chains", "target_accept")}
+    record = {"seed": seed, "sampler": sampler, "source_hash": file.source_hash, "version": __version__}
+    return LossFit(tree, study, file.name, record)
+
+
+def model_of_law(law: str, study: LossStudy) -> str:
+    """Model file of a law, after checking that the study has what the law needs.
+
+    Parameters
+    ----------
+    law : str
+    study : LossStudy
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    NotFoundError
+        When there is no such law.
+    InputError
+        When the study lacks what the law needs.
+    """
+    if law not in MODEL_OF_LAW:
+        raise unknown_name("loss law", law, MODEL_OF_LAW)
+    if law == "capability":
+        study.component_scores  # noqa: B018 - raises where there are none
+    return MODEL_OF_LAW[law]
+
+
+def load_loss_fit(path: str | Path) -> LossFit:
+    """Load a fit that `LossFit.save` wrote; it predicts to the bit as before.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    LossFit
+
+    Raises
+    ------
+    FitError
+        If the file is missing, is not a fit of a loss law, or is damaged.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FitError(f"{path}: there is no such file")
+    try:
+        with xr.open_datatree(path, engine="h5netcdf") as tree:
+            tree = tree.load()
+    except Exception as error:
+        raise FitError(f"{path}: cannot be read as a fit ({type(error).__name__}); is it whole?") from error
+    if tree.attrs.get("program") != "bayescdm loss":
+        raise FitError(f"{path}: is not a fit of a loss law; fits of a transfer law are read by `predict`")
+    try:
+        record = json.loads(tree.attrs["record"])
+        if record["format"] != FORMAT:
+            raise FitError(f"{path}: format {record['format']}, this version reads {FORMAT}; fit again")
+        groups = xr.DataTree.from_dict({name: tree[name].to_dataset() for name in tree.children})
+        return LossFit(groups, LossStudy.from_dict(record["study"]), record["model"], record["settings"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise FitError(f"{path}: its record is damaged ({type(error).__name__}: {error})") from error
+
+
+# --- the laws on draws ------------------------------------------------------------------------------
+
+
+def law_draws(fit: LossFit, table: pd.DataFrame) -> np.ndarray:
+    """Value of the law at each point under each draw.
+
+    Parameters
+    ----------
+    fit : LossFit
+    table : DataFrame
+        As for `LossFit.predict`.
+
+    Returns
+    -------
+    ndarray, shape (draw, point)
+
+    Raises
+    ------
+    RequestError, NotFoundError
+        As for `LossFit.predict`.
+    """
+    law = {"loss_capability": _capability_draws, "contrastive_power": _contrastive_draws}
+    return law.get(fit.model, _compute_draws)(fit, table)
+
+
+def _compute_draws(fit: LossFit, table: pd.DataFrame) -> np.ndarray:
+    constant = _constants(fit, table)
+    N, D = _positive(table, "params"), _positive(table, "volume")
+    return compute_loss(N, D, *(constant(name) for name in ("A", "B", "E", "alpha", "beta")))
+
+
+def _capability_draws(fit: LossFit, table: pd.DataFrame) -> np.ndarray:
+    w, constant = _stacked(fit.posterior)["w"], _constants(fit, table)
+    labels = [str(label) for label in fit.posterior["component"].to_numpy()]
+    missing = [label for label in labels if label not in table]
+    if missing:
+        raise RequestError(f"the capability law needs the components {', '.join(labels)} of each point")
+    S = w @ table[labels].to_numpy(float).T
+    volume = _positive(table, "volume")
+    return capability_loss(S, volume, *(constant(name) for name in ("A", "B", "E", "alpha", "beta")))
+
+
+def _contrastive_draws(fit: LossFit, table: pd.DataFrame) -> np.ndarray:
+    constant = _constants(fit, table)
+    return contrastive_error(_positive(table, "compute"), *(constant(n) for n in ("beta", "alpha", "floor")))
+
+
+def _constants(fit: LossFit, table: pd.DataFrame) -> Callable[[str], np.ndarray]:
+    """Constants by name, shape (draw, point), or (draw, 1) where all families share them."""
+    stacked = _stacked(fit.posterior)
+    if "family" not in fit.posterior["E" if "E" in fit.posterior else "floor"].dims:
+        return lambda name: stacked[name][:, None]
+    families = [str(family) for family in fit.posterior["family"].to_numpy()]
+    if "family" not in table:
+        raise RequestError(f"this law differs by family: add a column family ({', '.join(families)})")
+    for family in table["family"].unique():
+        if family not in families:
+            raise unknown_name("family", str(family), families)
+    which = [families.index(family) for family in table["family"]]
+    return lambda name: stacked[name][:, which]
+
+
+def _stacked(posterior: xr.Dataset) -> dict[str, np.ndarray]:
+    """Draws of every quantity with chains joined, shape (draw, …)."""
+    return {str(name): values.to_numpy().reshape(-1, *values.shape[2:]) for name, values in posterior.items()}
+
+
+def _positive(table: pd.DataFrame, name: str) -> np.ndarray:
+    """A column of absolute counts, shape (point,)."""
+    if name not in table:
+        raise RequestError(f"a column '{name}' is needed, an absolute count")
+    values = table[name].to_numpy(float)
+    if not (values > 0).all():
+        raise RequestError(f"{name} {values[~(values > 0)][0]:g} is not a positive number")
+    return values

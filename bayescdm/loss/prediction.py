@@ -1,0 +1,35 @@
+"""A prediction of a loss law, which never goes anywhere without the scope of its fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from bayescdm.errors import Note
+from bayescdm.loss.scope import Scope
+
+__all__ = ["LossPrediction"]
+
+
+@dataclass(frozen=True)
+class LossPrediction:
+    """Predicted values, what they are predictions of, and what limits them.
+
+    Parameters
+    ----------
+    table : DataFrame, one row a point
+        The predictors, ``loss`` (the scope's metric), intervals named by kind and probability where there are
+        draws, and ``extrapolation``.
+    scope : Scope
+    notes : tuple of Note
+    """
+
+    table: pd.DataFrame
+    scope: Scope
+    notes: tuple[Note, ...] = ()
+
+    def __str__(self) -> str:
+        """Return table, scope and notes as text."""
+        table = self.table.to_string(index=False, float_format=lambda value: f"{value:.4g}")
+        return "\n".join([table, "", str(self.scope), *map(str, self.notes)])
