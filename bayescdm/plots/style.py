@@ -1,4 +1,4 @@
-"""Look of all plots: colours that colour-blind readers tell apart, light and dark, and the convergence stamp."""
+"""Look of all plots: colours that colour-blind readers tell apart, light and dark, and the stamp."""
 
 from __future__ import annotations
 
@@ -15,8 +15,20 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
 from bayescdm.fit import Fit
+from bayescdm.intervals import Kind
 
-__all__ = ["DARK", "LIGHT", "Palette", "new_axes", "palette", "short_names", "stamp", "theme"]
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "Palette",
+    "interval_label",
+    "new_axes",
+    "palette",
+    "probability_label",
+    "short_names",
+    "stamp",
+    "theme",
+]
 
 
 @dataclass(frozen=True)
@@ -162,3 +174,27 @@ def short_names(labels: pd.Index | list[str]) -> list[str]:
     """
     short = [str(label).rsplit("/", 1)[-1] for label in labels]
     return [name if short.count(name) == 1 else str(label) for name, label in zip(short, labels)]
+
+
+def interval_label(kind: Kind, prob: float) -> str:
+    """What an interval is, for legends.
+
+    Examples
+    --------
+    >>> interval_label("run", 0.9)
+    'run, 90 % interval'
+    """
+    return f"{kind}, {100 * prob:g} % interval"
+
+
+def probability_label(p: float) -> str:
+    """Write a probability with two digits; draws cannot tell less than one in a hundred from never.
+
+    Examples
+    --------
+    >>> [probability_label(p) for p in (0.417, 0.0, 0.999)]
+    ['.42', '<.01', '>.99']
+    """
+    if p < 0.01:
+        return "<.01"
+    return ">.99" if p > 0.99 else f"{p:.2f}".removeprefix("0")

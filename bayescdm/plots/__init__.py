@@ -1,0 +1,24 @@
+"""Plots that say what they show: kind and probability in the legend, a stamp on what did not converge.
+
+Each function takes the fit and, by keyword, what to show and where; it returns the axes that it drew on.
+Without axes it makes a figure whose layout leaves room for every label.
+"""
+
+from bayescdm.plots.benchmarks import plot_transfer_coefficients
+from bayescdm.plots.diagnostics import plot_chain_ranks, plot_convergence, plot_prior_posterior
+from bayescdm.plots.families import plot_families
+from bayescdm.plots.ranking import plot_rank_distribution, plot_ranking
+from bayescdm.plots.style import theme
+from bayescdm.plots.trajectories import plot_trajectories
+
+__all__ = [
+    "plot_chain_ranks",
+    "plot_convergence",
+    "plot_families",
+    "plot_prior_posterior",
+    "plot_rank_distribution",
+    "plot_ranking",
+    "plot_trajectories",
+    "plot_transfer_coefficients",
+    "theme",
+]

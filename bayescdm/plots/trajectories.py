@@ -1,0 +1,178 @@
+"""Accuracy against data volume: each backbone in a panel of its own, with the others behind it."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
+
+from bayescdm.describe import short_count
+from bayescdm.errors import RequestError
+from bayescdm.fit import Fit
+from bayescdm.plots.rows import legend_above
+from bayescdm.plots.style import interval_label, palette, short_names, stamp
+from bayescdm.predict import Candidates, predict
+
+__all__ = ["plot_trajectories"]
+
+#: Volumes at which a trajectory is drawn.
+POINTS = 40
+
+
+def plot_trajectories(
+    fit: Fit,
+    *,
+    candidates: Candidates = None,
+    recipe: str | None = None,
+    volume: float | None = None,
+    volumes: tuple[float, float] | None = None,
+    prob: float = 0.9,
+    seed: int = 0,
+    columns: int = 3,
+    axes: np.ndarray | None = None,
+) -> np.ndarray:
+    """Plot each backbone's accuracy against data volume, with law and run intervals and its observed runs.
+
+    Parameters
+    ----------
+    fit : Fit
+    candidates, recipe, seed
+        As for `bayescdm.predict.predict`; one panel a backbone, in the order given.
+    volume : float, optional
+        Marked by a vertical line.
+    volumes : (float, float), optional
+        Range that is drawn; the observed volumes and `volume` by default.
+    prob : float
+        Probability of both intervals.
+    columns : int
+        Panels in a row of a new figure.
+    axes : array of Axes, optional
+        At least one for each backbone.
+
+    Returns
+    -------
+    ndarray of Axes, (backbone,)
+        A trajectory is dashed where it leaves the observed range of volumes or capabilities.
+
+    Raises
+    ------
+    RequestError, NotFoundError, ModelError
+        As for `bayescdm.predict.predict`; `axes` too few.
+
+    Examples
+    --------
+    >>> import bayescdm as cdm
+    >>> fit = cdm.fit("open-vlm")  # doctest: +SKIP
+    >>> cdm.plot_trajectories(fit, candidates=["Qwen/Qwen2-7B"], volume=1.2e6)  # doctest: +SKIP
+    """
+    low, high = volumes or _observed_range(fit, volume)
+    grid = np.geomspace(low, high, POINTS)
+    asked = {"volumes": list(grid), "recipe": recipe, "prob": prob, "seed": seed}
+    law = predict(fit, candidates, kind="law", **asked)
+    run = predict(fit, candidates, kind="run", **asked)
+    panels = _panels(law.sizes["backbone"], columns) if axes is None else np.ravel(axes)
+    if len(panels) < law.sizes["backbone"]:
+        raise RequestError(f"{len(panels)} axes for {law.sizes['backbone']} backbones; give one for each")
+    for row, (ax, name) in enumerate(zip(panels, short_names(law["backbone"].to_numpy()))):
+        colours = palette(ax)
+        others = law["mean"].drop_isel(backbone=row)
+        if others.size:
+            ax.plot(grid, others.T, color=colours.grid, linewidth=0.8, zorder=1)
+        _trajectory(ax, law.isel(backbone=row), run.isel(backbone=row))
+        _observed_runs(ax, fit, str(law["backbone"][row].item()), recipe)
+        if volume is not None:
+            ax.axvline(volume, color=colours.muted, linewidth=0.8, linestyle=":", zorder=1.5)
+        ax.set_title(name)
+        _format(ax, fit.study.volume_unit)
+        stamp(ax, fit)
+    used = panels[: law.sizes["backbone"]]
+    _share_limits(used)
+    if axes is None:
+        _legend(used, prob, alone=law.sizes["backbone"] == 1)
+    return used
+
+
+def _observed_range(fit: Fit, volume: float | None) -> tuple[float, float]:
+    """Range of the observed volumes and the one asked for, at least a factor of four."""
+    known = [*fit.study.fitted_runs["volume"].dropna(), *([volume] if volume is not None else [])]
+    if not known:
+        raise RequestError(f"{fit.study.name}: no run has a known volume; say which range of volumes to draw")
+    low, high = min(known), max(known)
+    widen = max(1.0, np.sqrt(4 * low / high))
+    return low / widen, high * widen
+
+
+def _panels(n: int, columns: int) -> np.ndarray:
+    columns = min(columns, n)
+    rows = -(-n // columns)
+    width = 3.7 if columns == 1 else 2.5 * columns
+    figure = plt.figure(figsize=(width, 2.05 * rows + 0.9), layout="constrained")
+    axes = np.ravel(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False))
+    for empty in axes[n:]:
+        empty.set_axis_off()
+        # The last panel of a column that the bottom row does not reach carries the tick labels.
+    for above in axes[max(0, n - columns) : n]:
+        above.tick_params(labelbottom=True)
+    return axes
+
+
+def _trajectory(ax: Axes, law: xr.Dataset, run: xr.Dataset) -> None:
+    """Mean and both intervals of one backbone; dashed where extrapolated."""
+    colour = palette(ax).series[0]
+    volume = law["volume"].to_numpy()
+    ax.fill_between(volume, run["lower"], run["upper"], color=colour, alpha=0.16, linewidth=0)
+    ax.fill_between(volume, law["lower"], law["upper"], color=colour, alpha=0.34, linewidth=0)
+    outside = law["extrapolation"].to_numpy() != ""
+    mean = law["mean"].to_numpy()
+    ax.plot(volume, np.where(outside, np.nan, mean), color=colour, linewidth=1.8)
+    ax.plot(volume, mean, color=colour, linewidth=1.2, linestyle=(0, (3, 2)))
+
+
+def _observed_runs(ax: Axes, fit: Fit, backbone: str, recipe: str | None) -> None:
+    """Runs of this backbone under the recipe; other recipes average over other benchmarks."""
+    runs = fit.study.fitted_runs
+    shown = runs[(runs["backbone"] == backbone) & (runs["recipe"] == recipe) & runs["volume"].notna()]
+    colours = palette(ax)
+    ax.scatter(
+        shown["volume"], shown["accuracy"], s=26, color=colours.series[1], edgecolor=colours.paper, zorder=4
+    )
+
+
+def _format(ax: Axes, unit: str) -> None:
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(base=10, subs=(1, 3), numticks=6))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_count(value)))
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
+    ax.grid(axis="y", linewidth=0.6, color=palette(ax).grid)
+    ax.set_axisbelow(True)
+    if ax.get_subplotspec() is None or ax.get_subplotspec().is_last_row():
+        ax.set_xlabel(f"data volume ({unit})")
+    if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
+        ax.set_ylabel("accuracy")
+
+
+def _share_limits(axes: np.ndarray) -> None:
+    """One accuracy axis for all panels: what is not comparable by eye is not compared."""
+    lows, highs = zip(*(ax.get_ylim() for ax in axes))
+    for ax in axes:
+        ax.set_ylim(min(lows), max(highs))
+
+
+def _legend(axes: np.ndarray, prob: float, *, alone: bool) -> None:
+    colours = palette(axes[0])
+    blue, dot = colours.series[0], colours.series[1]
+    handles = [
+        Line2D([], [], color=blue, linewidth=1.8, label="mean"),
+        Line2D([], [], color=blue, linewidth=1.2, linestyle=(0, (3, 2)), label="extrapolated"),
+        Patch(color=blue, alpha=0.5, linewidth=0, label=interval_label("law", prob)),
+        Patch(color=blue, alpha=0.16, linewidth=0, label=interval_label("run", prob)),
+        Line2D([], [], color=dot, marker="o", markersize=5, linestyle="", label="observed run"),
+    ]
+    if not alone:
+        handles.append(Line2D([], [], color=colours.grid, linewidth=1, label="the other candidates"))
+    legend_above(axes[0], handles, columns=(2, 3))
