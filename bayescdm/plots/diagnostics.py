@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -112,7 +114,7 @@ def plot_chain_ranks(fit: Fit, *, variable: str, ax: Axes | None = None) -> Axes
     colours = palette(ax)
     for i, chain in enumerate(draws["chain"].to_numpy()):
         counts, _ = np.histogram(ranks[i], edges)
-        style = {"color": colours.series[i % len(colours.series)], "linestyle": styles[i % 4]}
+        style: dict[str, Any] = {"color": colours.series[i % len(colours.series)], "linestyle": styles[i % 4]}
         ax.stairs(counts, edges, label=f"chain {chain}", linewidth=1.3, **style)
     ax.axhline(draws.sizes["draw"] / RANK_BINS, color=colours.muted, linewidth=0.9, linestyle="--")
     ax.set_ylim(bottom=0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -70,7 +72,7 @@ def plot_ranking(
     >>> fit = cdm.fit("open-vlm")  # doctest: +SKIP
     >>> cdm.plot_ranking(fit, volume=1.2e6).figure.savefig("ranking.svg")  # doctest: +SKIP
     """
-    asked = {"volume": volume, "recipe": recipe, "kind": kind, "prob": prob, "seed": seed}
+    asked: dict[str, Any] = {"volume": volume, "recipe": recipe, "kind": kind, "prob": prob, "seed": seed}
     ranking = rank_backbones(fit, candidates, **asked)
     shown = ranking.head(limit)
     ax = new_axes(ax, (6.8, ROW * len(shown) + FRAME))
@@ -78,7 +80,7 @@ def plot_ranking(
     lower, upper = interval_columns(kind, prob)
     for y, row in enumerate(shown.to_dict("records")):
         marker, filled = MARKERS[row["mode"]]
-        style = {"linewidth": 1.6, "color": colours.series[0]}
+        style: dict[str, Any] = {"linewidth": 1.6, "color": colours.series[0]}
         ax.plot([row[lower], row[upper]], [y, y], linestyle=":" if row["extrapolation"] else "-", **style)
         face = colours.series[0] if filled else colours.paper
         ax.plot(row["mean"], y, marker, markersize=5, color=colours.series[0], markerfacecolor=face)

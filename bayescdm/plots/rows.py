@@ -19,7 +19,8 @@ NARROW = 5
 
 def is_narrow(ax: Axes) -> bool:
     """Whether the figure is made for a phone or a single column."""
-    return ax.figure.get_figwidth() < NARROW
+    figure = ax.get_figure(root=True)
+    return figure is not None and figure.get_figwidth() < NARROW
 
 
 def label_rows(ax: Axes, labels: Sequence[str]) -> None:
@@ -37,8 +38,9 @@ def right_column(ax: Axes, title: str, cells: Sequence[str]) -> None:
     for y, cell in enumerate(cells):
         colour = palette(ax).muted if cell.startswith("<") else None
         ax.text(1.02, y, cell, transform=ax.get_yaxis_transform(), va="center", ha="left", color=colour)
-    place = {"xycoords": "axes fraction", "textcoords": "offset points"}
-    ax.annotate(title, (1.02, 1), xytext=(0, 2), va="bottom", **place)
+    ax.annotate(
+        title, (1.02, 1), xycoords="axes fraction", xytext=(0, 2), textcoords="offset points", va="bottom"
+    )
 
 
 def legend_above(

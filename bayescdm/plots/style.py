@@ -11,6 +11,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
@@ -92,7 +93,7 @@ def theme(name: Theme) -> Iterator[Palette]:
     True
     """
     chosen = {"light": LIGHT, "dark": DARK}[name]
-    settings = {
+    settings: Any = {
         "figure.facecolor": chosen.paper,
         "axes.facecolor": chosen.paper,
         "savefig.facecolor": chosen.paper,
@@ -107,7 +108,7 @@ def theme(name: Theme) -> Iterator[Palette]:
         "grid.color": chosen.grid,
         "legend.edgecolor": chosen.grid,
         "legend.facecolor": chosen.paper,
-        "axes.prop_cycle": mpl.cycler(color=chosen.series),
+        "axes.prop_cycle": cycler(color=chosen.series),
         "font.size": 9.0,
         "axes.titlesize": 10.0,
         "axes.titlelocation": "left",

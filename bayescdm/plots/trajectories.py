@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
@@ -71,7 +73,7 @@ def plot_trajectories(
     """
     low, high = volumes or _observed_range(fit, volume)
     grid = np.geomspace(low, high, POINTS)
-    asked = {"volumes": list(grid), "recipe": recipe, "prob": prob, "seed": seed}
+    asked: dict[str, Any] = {"volumes": list(grid), "recipe": recipe, "prob": prob, "seed": seed}
     law = predict(fit, candidates, kind="law", **asked)
     run = predict(fit, candidates, kind="run", **asked)
     panels = _panels(law.sizes["backbone"], columns) if axes is None else np.ravel(axes)
@@ -150,9 +152,10 @@ def _format(ax: Axes, unit: str) -> None:
     ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
     ax.grid(axis="y", linewidth=0.6, color=palette(ax).grid)
     ax.set_axisbelow(True)
-    if ax.get_subplotspec() is None or ax.get_subplotspec().is_last_row():
+    place = ax.get_subplotspec()
+    if place is None or place.is_last_row():
         ax.set_xlabel(f"data volume ({unit})")
-    if ax.get_subplotspec() is None or ax.get_subplotspec().is_first_col():
+    if place is None or place.is_first_col():
         ax.set_ylabel("accuracy")
 
 
