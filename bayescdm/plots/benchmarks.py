@@ -8,8 +8,8 @@ from matplotlib.lines import Line2D
 from bayescdm.compare import transfer_coefficients
 from bayescdm.fit import Fit
 from bayescdm.intervals import interval_columns
-from bayescdm.plots.rows import ROW, label_rows, legend_above, right_column
-from bayescdm.plots.style import interval_label, new_axes, palette, probability_label, stamp
+from bayescdm.plots.layout import ROW, label_rows, legend_above, new_axes, right_column
+from bayescdm.plots.style import interval_label, palette, probability_label, stamp
 
 __all__ = ["plot_transfer_coefficients"]
 

@@ -12,7 +12,8 @@ from scipy.stats import rankdata
 
 from bayescdm.errors import RequestError, unknown_name
 from bayescdm.fit import MAX_R_HAT, MIN_ESS, Fit, summarise
-from bayescdm.plots.style import new_axes, palette, stamp
+from bayescdm.plots.layout import new_axes
+from bayescdm.plots.style import palette, stamp
 
 __all__ = ["plot_chain_ranks", "plot_convergence", "plot_prior_posterior"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -13,14 +12,15 @@ from matplotlib.ticker import MaxNLocator
 from scipy.stats import gaussian_kde
 
 from bayescdm.compare import family_draws
-from bayescdm.errors import RequestError, unknown_name
+from bayescdm.errors import unknown_name
 from bayescdm.fit import Fit
 from bayescdm.intervals import check_probability
-from bayescdm.plots.rows import legend_above
+from bayescdm.plots.layout import given, legend_above, panels
 from bayescdm.plots.style import palette, stamp
 
 __all__ = ["plot_families"]
 
+LABELS = ("transfer rate A", "mean absorption rate B, per unit of ln D")
 #: Draws that a density is estimated from, and points of its grid along each axis.
 DENSITY_DRAWS, GRID = 1000, 48
 
@@ -76,20 +76,19 @@ def plot_families(
     for family in chosen:
         if family not in draws["family"]:
             raise unknown_name("family", family, draws["family"].to_numpy())
-    panels = _panels(len(chosen), columns) if axes is None else np.ravel(axes)
-    if len(panels) < len(chosen):
-        raise RequestError(f"{len(panels)} axes for {len(chosen)} families; give one for each")
+    if axes is None:
+        used = panels(len(chosen), columns=columns, size=(1.75, 1.75), labels=LABELS)
+        _legend(used[0], inner, outer)
+    else:
+        used = given(axes, len(chosen))
     limits = _limits(draws.sel(family=chosen), outer)
-    for ax, family in zip(panels, chosen):
+    for ax, family in zip(used, chosen):
         _region(ax, draws.sel(family=family), inner, outer)
         others = draws[["A", "mean_B"]].drop_sel(family=family).mean("sample")
         ax.scatter(others["A"], others["mean_B"], s=8, color=palette(ax).muted, alpha=0.6, linewidth=0)
         ax.set_title(f"{family}\n{counts[family]} run{'s' * (counts[family] != 1)}", fontsize=9)
         _format(ax, limits)
         stamp(ax, fit)
-    used = panels[: len(chosen)]
-    if axes is None:
-        _legend(used[0], inner, outer)
     return used
 
 
@@ -97,21 +96,6 @@ def _run_counts(fit: Fit) -> pd.Series:
     """Fitted runs of each family of the fit, most first."""
     family = fit.study.fitted_runs["backbone"].map(fit.study.backbones["family"])
     return family.value_counts().sort_index(kind="stable").sort_values(ascending=False, kind="stable")
-
-
-def _panels(n: int, columns: int) -> np.ndarray:
-    columns = min(columns, n)
-    rows = -(-n // columns)
-    size = (max(1.75 * columns, 3.6), 1.75 * rows + 0.9)
-    figure = plt.figure(figsize=size, layout="constrained")
-    axes = np.ravel(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False))
-    for empty in axes[n:]:
-        empty.set_axis_off()
-    for above in axes[max(0, n - columns) : n]:
-        above.tick_params(labelbottom=True)
-    figure.supxlabel("transfer rate A", fontsize=9)
-    figure.supylabel("mean absorption rate B, per unit of ln D", fontsize=9)
-    return axes
 
 
 def _limits(draws: xr.Dataset, outer: float) -> dict[str, tuple[float, float]]:

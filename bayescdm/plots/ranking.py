@@ -16,8 +16,8 @@ from scipy.stats import rankdata
 from bayescdm.compare import rank_backbones
 from bayescdm.fit import Fit
 from bayescdm.intervals import PredictionKind, interval_columns
-from bayescdm.plots.rows import ROW, is_narrow, label_rows, legend_above, right_column
-from bayescdm.plots.style import interval_label, new_axes, palette, probability_label, short_names, stamp
+from bayescdm.plots.layout import ROW, is_narrow, label_rows, legend_above, new_axes, right_column
+from bayescdm.plots.style import interval_label, palette, probability_label, short_names, stamp
 from bayescdm.predict import Candidates, predict_draws
 
 __all__ = ["plot_rank_distribution", "plot_ranking"]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from cycler import cycler
@@ -23,7 +22,6 @@ __all__ = [
     "LIGHT",
     "Palette",
     "interval_label",
-    "new_axes",
     "palette",
     "probability_label",
     "short_names",
@@ -87,8 +85,9 @@ def theme(name: Theme) -> Iterator[Palette]:
 
     Examples
     --------
+    >>> from matplotlib.figure import Figure
     >>> with theme("dark") as colours:
-    ...     axes = plt.figure().add_subplot()
+    ...     axes = Figure().add_subplot()
     >>> palette(axes) is DARK and colours is DARK
     True
     """
@@ -125,13 +124,6 @@ def palette(ax: Axes) -> Palette:
     if face[3] == 0:
         face = mpl.rcParams["figure.facecolor"]
     return DARK if np.dot(to_rgb(face), (0.2126, 0.7152, 0.0722)) < 0.4 else LIGHT
-
-
-def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return `ax`, or the axes of a new figure of `size` inches whose layout leaves room for every label."""
-    if ax is not None:
-        return ax
-    return plt.figure(figsize=size, layout="constrained").add_subplot()
 
 
 def stamp(ax: Axes, fit: Fit) -> None:

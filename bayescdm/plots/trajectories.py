@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -15,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentF
 from bayescdm.describe import short_count
 from bayescdm.errors import RequestError
 from bayescdm.fit import Fit
-from bayescdm.plots.rows import legend_above
+from bayescdm.plots.layout import given, legend_above, panels
 from bayescdm.plots.style import interval_label, palette, short_names, stamp
 from bayescdm.predict import Candidates, predict
 
@@ -76,10 +75,14 @@ def plot_trajectories(
     asked: dict[str, Any] = {"volumes": list(grid), "recipe": recipe, "prob": prob, "seed": seed}
     law = predict(fit, candidates, kind="law", **asked)
     run = predict(fit, candidates, kind="run", **asked)
-    panels = _panels(law.sizes["backbone"], columns) if axes is None else np.ravel(axes)
-    if len(panels) < law.sizes["backbone"]:
-        raise RequestError(f"{len(panels)} axes for {law.sizes['backbone']} backbones; give one for each")
-    for row, (ax, name) in enumerate(zip(panels, short_names(law["backbone"].to_numpy()))):
+    n = law.sizes["backbone"]
+    if axes is None:
+        labels = (f"data volume ({fit.study.volume_unit})", "accuracy")
+        used = panels(n, columns=columns, size=(2.5, 2.0), labels=labels)
+        _legend(used[0], prob, alone=n == 1)
+    else:
+        used = given(axes, n)
+    for row, (ax, name) in enumerate(zip(used, short_names(law["backbone"].to_numpy()))):
         colours = palette(ax)
         others = law["mean"].drop_isel(backbone=row)
         if others.size:
@@ -89,12 +92,9 @@ def plot_trajectories(
         if volume is not None:
             ax.axvline(volume, color=colours.muted, linewidth=0.8, linestyle=":", zorder=1.5)
         ax.set_title(name)
-        _format(ax, fit.study.volume_unit)
+        _format(ax)
         stamp(ax, fit)
-    used = panels[: law.sizes["backbone"]]
     _share_limits(used)
-    if axes is None:
-        _legend(used, prob, alone=law.sizes["backbone"] == 1)
     return used
 
 
@@ -106,20 +106,6 @@ def _observed_range(fit: Fit, volume: float | None) -> tuple[float, float]:
     low, high = min(known), max(known)
     widen = max(1.0, np.sqrt(4 * low / high))
     return low / widen, high * widen
-
-
-def _panels(n: int, columns: int) -> np.ndarray:
-    columns = min(columns, n)
-    rows = -(-n // columns)
-    width = 3.7 if columns == 1 else 2.5 * columns
-    figure = plt.figure(figsize=(width, 2.05 * rows + 0.9), layout="constrained")
-    axes = np.ravel(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False))
-    for empty in axes[n:]:
-        empty.set_axis_off()
-        # The last panel of a column that the bottom row does not reach carries the tick labels.
-    for above in axes[max(0, n - columns) : n]:
-        above.tick_params(labelbottom=True)
-    return axes
 
 
 def _trajectory(ax: Axes, law: xr.Dataset, run: xr.Dataset) -> None:
@@ -144,7 +130,7 @@ def _observed_runs(ax: Axes, fit: Fit, backbone: str, recipe: str | None) -> Non
     )
 
 
-def _format(ax: Axes, unit: str) -> None:
+def _format(ax: Axes) -> None:
     ax.set_xscale("log")
     ax.xaxis.set_major_locator(LogLocator(base=10, subs=(1, 3), numticks=6))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_count(value)))
@@ -152,11 +138,6 @@ def _format(ax: Axes, unit: str) -> None:
     ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
     ax.grid(axis="y", linewidth=0.6, color=palette(ax).grid)
     ax.set_axisbelow(True)
-    place = ax.get_subplotspec()
-    if place is None or place.is_last_row():
-        ax.set_xlabel(f"data volume ({unit})")
-    if place is None or place.is_first_col():
-        ax.set_ylabel("accuracy")
 
 
 def _share_limits(axes: np.ndarray) -> None:
@@ -166,8 +147,8 @@ def _share_limits(axes: np.ndarray) -> None:
         ax.set_ylim(min(lows), max(highs))
 
 
-def _legend(axes: np.ndarray, prob: float, *, alone: bool) -> None:
-    colours = palette(axes[0])
+def _legend(ax: Axes, prob: float, *, alone: bool) -> None:
+    colours = palette(ax)
     blue, dot = colours.series[0], colours.series[1]
     handles = [
         Line2D([], [], color=blue, linewidth=1.8, label="mean"),
@@ -178,4 +159,4 @@ def _legend(axes: np.ndarray, prob: float, *, alone: bool) -> None:
     ]
     if not alone:
         handles.append(Line2D([], [], color=colours.grid, linewidth=1, label="the other candidates"))
-    legend_above(axes[0], handles, columns=(2, 3))
+    legend_above(ax, handles, columns=(2, 3))

@@ -1,15 +1,18 @@
-"""Plots of many labelled rows: names on the left, figures on the right, the legend on top."""
+"""Room for every label: figures, panels, labelled rows, columns of figures, legends."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 
+from bayescdm.errors import RequestError
 from bayescdm.plots.style import palette
 
-__all__ = ["ROW", "is_narrow", "label_rows", "legend_above", "right_column"]
+__all__ = ["ROW", "given", "is_narrow", "label_rows", "legend_above", "new_axes", "panels", "right_column"]
 
 #: Inches of height that a row takes.
 ROW = 0.2
@@ -21,6 +24,58 @@ def is_narrow(ax: Axes) -> bool:
     """Whether the figure is made for a phone or a single column."""
     figure = ax.get_figure(root=True)
     return figure is not None and figure.get_figwidth() < NARROW
+
+
+def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return `ax`, or the axes of a new figure of `size` inches whose layout leaves room for every label."""
+    if ax is not None:
+        return ax
+    return plt.figure(figsize=size, layout="constrained").add_subplot()
+
+
+def panels(n: int, *, columns: int, size: tuple[float, float], labels: tuple[str, str]) -> np.ndarray:
+    """Make a figure of `n` panels with common axes.
+
+    Parameters
+    ----------
+    n : int
+    columns : int
+        At most.
+    size : (float, float)
+        Inches of one panel.
+    labels : (str, str)
+        Of the horizontal and the vertical axis, written once for the figure.
+
+    Returns
+    -------
+    ndarray of Axes, (n,)
+    """
+    columns = min(columns, n)
+    rows = -(-n // columns)
+    figure = plt.figure(figsize=(max(size[0] * columns, 3.6), size[1] * rows + 0.9), layout="constrained")
+    axes = np.ravel(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False))
+    for empty in axes[n:]:
+        empty.set_axis_off()
+    # Panels with nothing below them carry the tick labels, in the last row but one as well.
+    for lowest in axes[max(0, n - columns) : n]:
+        lowest.tick_params(labelbottom=True)
+    figure.supxlabel(labels[0], fontsize="medium")
+    figure.supylabel(labels[1], fontsize="medium")
+    return axes[:n]
+
+
+def given(axes: np.ndarray, n: int) -> np.ndarray:
+    """Return the first `n` of the axes that a user gave.
+
+    Raises
+    ------
+    RequestError
+        There are fewer.
+    """
+    flat = np.ravel(axes)
+    if len(flat) < n:
+        raise RequestError(f"{len(flat)} axes for {n} panels; give one for each")
+    return flat[:n]
 
 
 def label_rows(ax: Axes, labels: Sequence[str]) -> None:
