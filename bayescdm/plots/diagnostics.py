@@ -57,7 +57,7 @@ def plot_convergence(fit: Fit, *, ax: Axes | None = None) -> Axes:
     top = max(MAX_R_HAT + 0.002, r_hat.max())
     ax.set_ylim(min(0.9995, r_hat.min()), top + 0.12 * (top - 1))
     ax.yaxis.set_major_formatter("{x:.3f}")
-    ax.set_xlabel("effective sample size (smaller of bulk and tail)")
+    ax.set_xlabel("effective sample size\n(smaller of bulk and tail)")
     ax.set_ylabel("R-hat")
     ax.set_title(f"{len(table)} quantities, {failed.sum()} outside the limits")
     _name_worst(ax, list(table.index), ess, r_hat)

@@ -20,7 +20,7 @@ from bayescdm.plots.style import palette, stamp
 
 __all__ = ["plot_families"]
 
-LABELS = ("transfer rate A", "mean absorption rate B, per unit of ln D")
+LABELS = ("transfer rate A", "mean absorption rate B\nper unit of ln D")
 #: Draws that a density is estimated from, and points of its grid along each axis.
 DENSITY_DRAWS, GRID = 1000, 48
 
@@ -86,7 +86,7 @@ def plot_families(
         _region(ax, draws.sel(family=family), inner, outer)
         others = draws[["A", "mean_B"]].drop_sel(family=family).mean("sample")
         ax.scatter(others["A"], others["mean_B"], s=8, color=palette(ax).muted, alpha=0.6, linewidth=0)
-        ax.set_title(f"{family}\n{counts[family]} run{'s' * (counts[family] != 1)}", fontsize=9)
+        ax.set_title(f"{family}\n" + ("1 run" if counts[family] == 1 else f"{counts[family]} runs"), fontsize=9)
         _format(ax, limits)
         stamp(ax, fit)
     return used

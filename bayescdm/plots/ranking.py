@@ -145,12 +145,12 @@ def plot_rank_distribution(
     last = int(ax.get_xlim()[1])
     step = max(1, last // 8)
     ax.set_xticks([1, *range(step if step > 1 else 2, last + 1, step)])
-    ax.set_xlabel(f"rank among {n} candidates (1 is best), {kind}")
+    ax.set_xlabel(f"rank among {n} candidates (1 is best)")
     handles = [
         Patch(color=colours.series[0], alpha=alpha, linewidth=0, label=f"≥ {low:g}")
         for low, alpha in SHADES.items()
     ]
-    legend_above(ax, handles, title="P(rank)", columns=(5, 5))
+    legend_above(ax, handles, title=f"{kind}, P(rank)", columns=(3, 5))
     stamp(ax, fit)
     return ax
 
