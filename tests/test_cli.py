@@ -10,6 +10,8 @@ import typer
 from typer.testing import CliRunner
 
 from bayescdm import cli
+from bayescdm.cli.frame import Commands
+from bayescdm.cli.output import print_json
 from bayescdm.errors import InputError
 
 
@@ -38,7 +40,7 @@ def test_usage_error_is_status_2(run):
     ],
 )
 def test_users_mistakes_are_lines_on_stderr_and_status_1(raised, printed):
-    app = typer.Typer(cls=cli._Commands)
+    app = typer.Typer(cls=Commands)
 
     @app.callback()
     def options() -> None:
@@ -55,7 +57,7 @@ def test_users_mistakes_are_lines_on_stderr_and_status_1(raised, printed):
 
 
 def test_json_has_no_nan(capsys):
-    cli.print_json({"a": np.array([1.0, np.nan]), "b": (np.int64(2), float("inf")), "c": "é"})
+    print_json({"a": np.array([1.0, np.nan]), "b": (np.int64(2), float("inf")), "c": "é"})
     printed = capsys.readouterr().out
     assert json.loads(printed) == {"a": [1.0, None], "b": [2, None], "c": "é"}
     assert "NaN" not in printed

@@ -1,0 +1,9 @@
+"""Command line: each command is a thin layer over one public function.
+
+Exit status: 0, 1 (the user's input), 2 (usage), 3 (did not converge). Heavy imports stand inside commands.
+"""
+
+from bayescdm.cli import studies
+from bayescdm.cli.frame import app
+
+__all__ = ["app", "studies"]
