@@ -6,8 +6,10 @@ import numpy as np
 
 from bayescdm.pointfit.objective import DELTA, LOWER, PENALTY, Problem, Solution, pose, solved
 
-#: Curvature added a run so that steps exist along what the runs leave open; the minimum is not moved by it.
+#: Relative curvature added so that steps exist along what the runs leave open; it does not move the minimum.
 DAMPING = 1e-9
+#: Steps of the inner solution; ten are common, and only what the runs hardly determine takes many.
+MOST_STEPS = 100
 #: Relative gradient on the sphere that counts as stationary.
 STATIONARY = 1e-6
 
@@ -176,27 +178,30 @@ def _solve_convex(problem: Problem, X: np.ndarray, rates: np.ndarray, start: np.
     takes the curvature of iteratively reweighted least squares, which bounds the Huber function above.
     """
     weights, delta = problem.weights, problem.delta
-    scale = 1 + weights.sum()
-    damping = DAMPING * scale * np.eye(len(start))
+    norms = np.sqrt(weights @ X**2)
+    # Columns are compared at equal length; one that moves no prediction by a billionth is left where it is.
+    shrink = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 1e-9)
+    damping = DAMPING * np.eye(len(start))
+    tolerance = 1e-12 * delta * np.sqrt(weights.sum())
     theta, newton = start, True
     residuals, absorption = X @ theta - problem.accuracy, rates @ theta
-    for _ in range(200):
-        gradient = problem.gradient_of_coefficients(X, rates, residuals, absorption)
+    for _ in range(MOST_STEPS):
+        gradient = shrink * problem.gradient_of_coefficients(X, rates, residuals, absorption)
         at_bound = theta <= problem.lower
         free = ~(at_bound & (gradient > 0))
-        if np.abs(gradient[free]).max(initial=0) <= 1e-13 * scale:
+        if np.abs(gradient[free]).max(initial=0) <= tolerance:
             break
         size = np.abs(residuals)
         curvature = weights * (size <= delta) if newton else weights * (delta / np.maximum(size, delta))
         negative = rates[absorption < 0]
-        hessian = (X.T * curvature) @ X + 2 * problem.penalty * (negative.T @ negative) + damping
-        step = _inward_step(hessian, gradient, free, at_bound)
+        hessian = (X.T * curvature) @ X + 2 * problem.penalty * (negative.T @ negative)
+        step = shrink * _inward_step(hessian * np.outer(shrink, shrink) + damping, gradient, free, at_bound)
         along, along_rates = X @ step, rates @ step
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(step < 0, (problem.lower - theta) / step, np.inf)
         exact = _exact_length(problem, residuals, along, absorption, along_rates)
         length = min(exact, room.min())
-        if not newton and exact * np.abs(step).max() <= 1e-15:
+        if not newton and exact * np.abs(along).max() <= 1e-13 * delta:
             break
         newton = not (newton and exact < 0.1)
         # What reaches its bound is put there, not a rounding error above it, where it would block each step.
