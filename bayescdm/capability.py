@@ -46,7 +46,10 @@ class Capability:
     variances : ndarray, (component,)
         Variance along each retained component (denominator n − 1), fraction².
     noise_variance : float
-        σ² of probabilistic PCA, fraction²: the variance of a benchmark outside the components.
+        σ² of probabilistic PCA, fraction²: the variance of a benchmark outside its signal.
+    score_covariance : ndarray, (benchmark, benchmark)
+        Covariance of the scores under probabilistic PCA, fraction²: what a missing score could be. Its rank
+        is the number of components that stand above the noise, whatever K is.
     scores : DataFrame, (backbone, component)
         Z of every backbone with a text score, in units of the text scores; the conditional mean where
         scores are missing.
@@ -66,6 +69,7 @@ class Capability:
     explained: np.ndarray
     variances: np.ndarray
     noise_variance: float
+    score_covariance: np.ndarray
     scores: pd.DataFrame
     covariance: np.ndarray
     population: Population
@@ -114,7 +118,7 @@ class Capability:
 
         Notes
         -----
-        With C = γΛγᵀ + σ²(I − γγᵀ), the unseen scores given the seen ones are Normal with covariance
+        With C the covariance of the scores, the unseen scores given the seen ones are Normal with covariance
         C_uu − C_us C_ss⁻¹ C_su (Tipping and Bishop 1999, section 3.1).
 
         Examples
@@ -137,11 +141,10 @@ class Capability:
                 f"backbone '{table.index[empty][0]}' has none of the {len(self.benchmarks)} text scores: "
                 "without one it has no capability; give at least one score or leave it out"
             )
-        C = _model_covariance(self.loadings, self.variances, self.noise_variance, floor=_floor(self))
         filled = values.copy()
         K = self.loadings.shape[1]
         covariance = np.zeros((len(values), K, K))
-        for rows, unseen, expected, conditional in _conditionals(values, self.mean, C):
+        for rows, unseen, expected, conditional in _conditionals(values, self.mean, self.score_covariance):
             filled[np.ix_(rows, unseen)] = expected
             part = self.loadings[unseen]
             covariance[rows] = part.T @ conditional @ part
@@ -159,6 +162,7 @@ class Capability:
             "explained": self.explained.tolist(),
             "variances": self.variances.tolist(),
             "noise_variance": self.noise_variance,
+            "score_covariance": self.score_covariance.tolist(),
             "backbones": [str(b) for b in self.scores.index],
             "scores": self.scores.to_numpy().tolist(),
             "covariance": self.covariance.tolist(),
@@ -191,6 +195,7 @@ class Capability:
             explained=np.array(data["explained"], dtype=float),
             variances=np.array(data["variances"], dtype=float),
             noise_variance=float(data["noise_variance"]),
+            score_covariance=np.array(data["score_covariance"], dtype=float),
             scores=pd.DataFrame(scores, index=backbones, columns=component_labels(K)),
             covariance=np.array(data["covariance"], dtype=float).reshape(len(backbones), K, K),
             population=data["population"],
@@ -307,19 +312,18 @@ def fit_components(
         )
     if not 0 < variance <= 1:
         raise RequestError(f"share of variance {variance:g} is not in (0, 1]; the usual value is 0.95")
-    if np.isnan(values).any():
-        found = _fit_incomplete(values, components, variance, most)
-    else:
-        found = _fit_complete(values, components, variance, most)
-    loadings = _oriented(found.directions)
+    found = _estimate(values, most)
+    K = components or _fewest(found.eigenvalues, variance, most)
+    loadings = _oriented(found.directions[:, :K])
     order = table.columns.get_indexer(text_scores.columns)
     unscored = Capability(
         benchmarks=pd.Index(text_scores.columns, name="benchmark"),
         mean=found.mean[order],
         loadings=loadings[order],
-        explained=found.variances / found.total,
-        variances=found.variances,
+        explained=found.eigenvalues[:K] / found.eigenvalues.sum(),
+        variances=found.eigenvalues[:K],
         noise_variance=found.noise_variance,
+        score_covariance=found.covariance[np.ix_(order, order)],
         scores=pd.DataFrame(),
         covariance=np.empty(0),
         population=population,
@@ -327,20 +331,21 @@ def fit_components(
     )
     scores, covariance = unscored.project(text_scores)
     scores.index.name = "backbone"
-    notes = _notes(unscored, values, found.converged)
+    notes = _notes(unscored, values, found)
     return Capability(**{**vars(unscored), "scores": scores, "covariance": covariance, "notes": notes})
 
 
 @dataclass(frozen=True)
-class _Components:
-    """Mean, retained eigenvectors (benchmark, component) and eigenvalues of the score covariance."""
+class _Estimate:
+    """Moments of the scores, (benchmark,) and (benchmark, benchmark), and probabilistic PCA of them."""
 
     mean: np.ndarray
     directions: np.ndarray
-    variances: np.ndarray
-    total: float
+    eigenvalues: np.ndarray
+    rank: int
     noise_variance: float
-    converged: bool = True
+    covariance: np.ndarray
+    converged: bool
 
 
 def component_labels(K: int) -> list[str]:
@@ -348,28 +353,24 @@ def component_labels(K: int) -> list[str]:
     return [f"PC{k + 1}" for k in range(K)]
 
 
-def _fit_complete(values: np.ndarray, components: int | None, variance: float, most: int) -> _Components:
-    """Plain PCA by singular values."""
-    mean = values.mean(axis=0)
-    _, singular, rows = np.linalg.svd(values - mean, full_matrices=False)
-    eigenvalues = np.zeros(values.shape[1])
-    eigenvalues[: len(singular)] = singular**2 / (len(values) - 1)
-    K = components or _fewest(eigenvalues, variance, most)
-    noise = _noise_variance(eigenvalues, K, len(values))
-    return _Components(mean, rows[:K].T, eigenvalues[:K], float(eigenvalues.sum()), noise)
+def _estimate(values: np.ndarray, most: int) -> _Estimate:
+    """Probabilistic PCA of the rank at which the next eigenvalue is no larger than noise makes it.
 
-
-def _fit_incomplete(values: np.ndarray, components: int | None, variance: float, most: int) -> _Components:
-    """Probabilistic PCA; without a given K, the fewest whose own filled covariance reaches `variance`."""
-    start = np.diag(np.nanvar(values, axis=0, ddof=1))
-    for K in [components] if components else range(1, most + 1):
-        found, start = _fill_and_refit(values, K, start)
-        if found.variances.sum() >= variance * found.total:
+    Pure noise of variance σ² over n rows and T columns has eigenvalues up to σ²(1 + √(T/(n − 1)))²
+    (Marchenko and Pastur 1967). A larger rank would fit noise and claim to know missing scores from it.
+    """
+    n, T = values.shape
+    edge = (1 + np.sqrt(T / (n - 1))) ** 2
+    covariance = np.diag(np.nanvar(values, axis=0, ddof=1))
+    for rank in range(1, most + 1):
+        found = _fill_and_refit(values, rank, covariance)
+        if rank == T or found.eigenvalues[rank] <= edge * found.noise_variance:
             break
+        covariance = found.covariance
     return found
 
 
-def _fill_and_refit(values: np.ndarray, K: int, C: np.ndarray) -> tuple[_Components, np.ndarray]:
+def _fill_and_refit(values: np.ndarray, rank: int, covariance: np.ndarray) -> _Estimate:
     """Alternate the expected moments of the unseen scores with probabilistic PCA of the filled table.
 
     This is expectation maximisation with only the unseen scores as latent variables, so that with none
@@ -379,32 +380,42 @@ def _fill_and_refit(values: np.ndarray, K: int, C: np.ndarray) -> tuple[_Compone
     n = len(values)
     mean = np.nanmean(values, axis=0)
     observed_variance = float(np.nanvar(values, axis=0, ddof=1).mean())
-    floor = FLOOR * observed_variance
     converged = False
     for _ in range(MAX_ROUNDS):
         filled = values.copy()
-        unseen_moment = np.zeros_like(C)
-        for rows, unseen, expected, conditional in _conditionals(values, mean, C):
+        unseen_moment = np.zeros_like(covariance)
+        for rows, unseen, expected, conditional in _conditionals(values, mean, covariance):
             filled[np.ix_(rows, unseen)] = expected
             unseen_moment[np.ix_(unseen, unseen)] += len(rows) * conditional
         mean = filled.mean(axis=0)
-        centred = filled - mean
-        moment = (centred.T @ centred + unseen_moment) / (n - 1)
-        eigenvalues, vectors = np.linalg.eigh(moment)
-        eigenvalues, vectors = np.maximum(eigenvalues[::-1], 0), vectors[:, ::-1]
+        eigenvalues, directions = _spectrum(filled - mean, unseen_moment)
         # Unseen cells carry the noise of the last round: capped, it cannot grow from round to round.
-        noise = min(_noise_variance(eigenvalues, K, n), observed_variance)
-        previous = C
-        C = _model_covariance(vectors[:, :K], eigenvalues[:K], noise, floor)
-        if np.abs(C - previous).max() <= TOLERANCE * np.abs(C).max():
+        noise = min(_noise_variance(eigenvalues, rank, n), observed_variance)
+        previous = covariance
+        covariance = _model_covariance(
+            directions[:, :rank], eigenvalues[:rank], max(noise, FLOOR * observed_variance)
+        )
+        if np.abs(covariance - previous).max() <= TOLERANCE * np.abs(covariance).max():
             converged = True
             break
-    total = float(eigenvalues.sum())
-    return _Components(mean, vectors[:, :K], eigenvalues[:K], total, noise, converged), C
+    return _Estimate(mean, directions, eigenvalues, rank, noise, covariance, converged)
+
+
+def _spectrum(centred: np.ndarray, unseen_moment: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues (falling) and eigenvectors of the score covariance, denominator n − 1."""
+    n, T = centred.shape
+    if not unseen_moment.any():
+        # The moment matrix would square the condition number: complete data take the singular values.
+        _, singular, rows = np.linalg.svd(centred, full_matrices=n < T)
+        eigenvalues = np.zeros(T)
+        eigenvalues[: len(singular)] = singular**2 / (n - 1)
+        return eigenvalues, rows.T
+    eigenvalues, vectors = np.linalg.eigh((centred.T @ centred + unseen_moment) / (n - 1))
+    return np.maximum(eigenvalues[::-1], 0), vectors[:, ::-1]
 
 
 def _conditionals(
-    values: np.ndarray, mean: np.ndarray, C: np.ndarray
+    values: np.ndarray, mean: np.ndarray, covariance: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
     """Per pattern of unseen scores: its rows, the unseen columns, their conditional mean and covariance."""
     patterns, which = np.unique(np.isnan(values), axis=0, return_inverse=True)
@@ -413,17 +424,14 @@ def _conditionals(
             continue
         rows = np.flatnonzero(which.reshape(-1) == number)
         seen = ~unseen
-        gain = np.linalg.solve(C[np.ix_(seen, seen)], C[np.ix_(seen, unseen)])
+        gain = np.linalg.solve(covariance[np.ix_(seen, seen)], covariance[np.ix_(seen, unseen)])
         expected = mean[unseen] + (values[np.ix_(rows, np.flatnonzero(seen))] - mean[seen]) @ gain
-        conditional = C[np.ix_(unseen, unseen)] - C[np.ix_(unseen, seen)] @ gain
+        conditional = covariance[np.ix_(unseen, unseen)] - covariance[np.ix_(unseen, seen)] @ gain
         yield rows, np.flatnonzero(unseen), expected, (conditional + conditional.T) / 2
 
 
-def _model_covariance(
-    directions: np.ndarray, variances: np.ndarray, noise_variance: float, floor: float
-) -> np.ndarray:
-    """Score covariance γΛγᵀ + σ²(I − γγᵀ) of probabilistic PCA, eigenvalues at least `floor`."""
-    noise = max(noise_variance, floor)
+def _model_covariance(directions: np.ndarray, variances: np.ndarray, noise: float) -> np.ndarray:
+    """Score covariance γΛγᵀ + σ²(I − γγᵀ) of probabilistic PCA."""
     signal = np.maximum(variances - noise, 0)
     return (directions * signal) @ directions.T + noise * np.eye(len(directions))
 
@@ -458,11 +466,6 @@ def _oriented(directions: np.ndarray) -> np.ndarray:
     if abs(towards_mean) > 1e-12:
         signs[0] = np.sign(towards_mean)
     return directions * signs
-
-
-def _floor(capability: Capability) -> float:
-    """Smallest eigenvalue of the score covariance that keeps it invertible."""
-    return FLOOR * float(capability.variances.sum() / len(capability.benchmarks))
 
 
 def _check_fractions(table: pd.DataFrame, values: np.ndarray) -> None:
@@ -504,7 +507,7 @@ def _check_information(table: pd.DataFrame, values: np.ndarray) -> None:
         raise InputError(problems)
 
 
-def _notes(capability: Capability, values: np.ndarray, converged: bool) -> tuple[Note, ...]:
+def _notes(capability: Capability, values: np.ndarray, found: _Estimate) -> tuple[Note, ...]:
     """Population and missing scores, in words."""
     whose = "all scored backbones" if capability.population == "all" else "backbones with runs"
     K = capability.loadings.shape[1]
@@ -524,14 +527,14 @@ def _notes(capability: Capability, values: np.ndarray, converged: bool) -> tuple
                 f"({unseen.any(axis=1).sum()} backbones); probabilistic PCA fills them, with a covariance",
             )
         )
-        T = len(capability.benchmarks)
-        exhausted = T > K and unseen.sum() >= (len(values) - 1 - K) * (T - K)
-        if not converged or exhausted:
+        n, T = values.shape
+        exhausted = found.rank < T and unseen.sum() >= (n - 1 - found.rank) * (T - found.rank)
+        if exhausted or not found.converged:
             notes.append(
                 Note(
                     "too-few-text-scores",
-                    f"{int(unseen.sum())} text scores are missing, too many for {K} components of "
-                    f"{len(values)} backbones: the components are unsure; use fewer, or add scores",
+                    f"{int(unseen.sum())} text scores are missing, too many for the {found.rank} "
+                    f"components above the noise of {n} backbones: the components are unsure; add scores",
                     "warning",
                 )
             )
