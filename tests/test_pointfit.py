@@ -113,6 +113,17 @@ def test_derivative_of_the_projected_objective():
         np.testing.assert_allclose(search(vector)[1], numeric, rtol=1e-4, atol=1e-7)
 
 
+def test_steps_on_the_sphere_are_tangent_and_downhill():
+    arrays, w = simulated_arrays(4, 6, recipes=2)
+    search = SphereSearch(pose(*arrays, delta=DELTA, penalty=PENALTY, weights=None)[0])
+    for vector in [w, *np.random.default_rng(0).normal(size=(8, 6))]:
+        vector = vector / np.linalg.norm(vector)
+        _, gradient = search(vector)
+        step = search.newton_step(vector, gradient)
+        assert abs(step @ vector) < 1e-9 * np.linalg.norm(step)
+        assert gradient @ step < 0
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_no_worse_than_algorithm1_from_every_start(seed):
     arrays, _ = simulated_arrays(seed)

@@ -131,22 +131,20 @@ class SphereSearch:
         return found
 
     def descend(self, start: np.ndarray) -> tuple[float, np.ndarray, bool]:
-        """Local minimum from one start by quasi-Newton steps on the sphere: objective, w, whether stationary.
+        """Local minimum from one start by Newton steps on the sphere: objective, w, whether stationary.
 
         A step turns w by at most half a radian: a longer one could land where A is on its bound and the
         objective flat.
         """
         w = start / np.linalg.norm(start)
         current, gradient = self(w)
-        inverse = None
-        for _ in range(300):
+        # Added to the objective, so that a perfect fit, whose objective is 0, can be stationary too.
+        nothing = 1e-6 * self.problem.delta**2 * self.problem.weights.sum()
+        for _ in range(100):
             size = np.linalg.norm(gradient)
-            if size <= STATIONARY * current:
+            if size <= STATIONARY * (current + nothing):
                 return current, w, True
-            if inverse is None or gradient @ (inverse @ gradient) <= 0:
-                inverse = np.eye(len(w)) * (0.1 / size)
-            step = -inverse @ gradient
-            step -= (step @ w) * w
+            step = self.newton_step(w, gradient)
             step *= min(1, 0.5 / np.linalg.norm(step))
             for length in 0.5 ** np.arange(12):
                 trial = (w + length * step) / np.linalg.norm(w + length * step)
@@ -155,19 +153,40 @@ class SphereSearch:
                     break
             if reached >= current:
                 # Rounding hides any further fall: as stationary as these numbers can say.
-                return current, w, bool(size <= 1e3 * STATIONARY * current)
-            inverse = _bfgs(inverse, trial - w, slope - gradient)
+                return current, w, bool(size <= 1e3 * STATIONARY * (current + nothing))
             w, current, gradient = trial, reached, slope
         return current, w, False
 
+    def newton_step(self, w: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Tangent step at w, where `self.theta` solves the inner problem; downhill whatever the curvature.
 
-def _bfgs(inverse: np.ndarray, moved: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """Update an inverse Hessian (Nocedal and Wright 2006, eq. 6.17) where the curvature is positive."""
-    curvature = float(moved @ change)
-    if curvature <= 1e-12 * np.linalg.norm(moved) * np.linalg.norm(change):
-        return inverse
-    turn = np.eye(len(moved)) - np.outer(moved, change) / curvature
-    return turn @ inverse @ turn.T + np.outer(moved, moved) / curvature
+        The curvature of the projected objective is the Schur complement of the joint one in (w, free
+        coefficients), less the curvature of the sphere (Absil, Mahony and Sepulchre 2008, section 5.3).
+        """
+        problem, theta = self.problem, self.theta
+        Z, used, penalty = problem.Z_of_run, problem.Z_used, 2 * problem.penalty
+        X, rates = problem.design(w)
+        residuals, absorption = X @ theta - problem.accuracy, rates @ theta
+        inside = problem.weights * (np.abs(residuals) <= problem.delta)
+        pull = problem.weights * residuals.clip(-problem.delta, problem.delta)
+        short, negative = np.minimum(absorption, 0), absorption < 0
+        by_w = (theta[0] - theta[2] * problem.log_volume)[:, None] * Z
+        by_w_rates = -theta[2] * used[negative]
+        of_w = (by_w.T * inside) @ by_w + penalty * (by_w_rates.T @ by_w_rates)
+        mixed = (by_w.T * inside) @ X + penalty * (by_w_rates.T @ rates[negative])
+        mixed[:, 0] += pull @ Z
+        mixed[:, 2] -= (pull * problem.log_volume) @ Z + penalty * (short @ used)
+        of_theta = (X.T * inside) @ X + penalty * (rates[negative].T @ rates[negative])
+        free = (theta > problem.lower) & (np.diag(of_theta) > 0)
+        held = of_theta[np.ix_(free, free)]
+        held[np.diag_indices_from(held)] *= 1 + DAMPING
+        hessian = of_w - mixed[:, free] @ np.linalg.solve(held, mixed[:, free].T)
+        full = problem.gradient_of_w(theta, residuals, absorption)
+        tangent = np.linalg.svd(w[None, :])[2][1:].T
+        values, vectors = np.linalg.eigh(tangent.T @ hessian @ tangent - (full @ w) * np.eye(len(w) - 1))
+        sizes = np.maximum(np.abs(values), 1e-8 * np.abs(values).max() + np.linalg.norm(gradient) * 1e-3)
+        basis = tangent @ vectors
+        return -basis @ ((basis.T @ gradient) / sizes)
 
 
 def _solve_convex(problem: Problem, X: np.ndarray, rates: np.ndarray, start: np.ndarray) -> np.ndarray:
@@ -199,7 +218,10 @@ def _solve_convex(problem: Problem, X: np.ndarray, rates: np.ndarray, start: np.
         along, along_rates = X @ step, rates @ step
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(step < 0, (problem.lower - theta) / step, np.inf)
-        exact = _exact_length(problem, residuals, along, absorption, along_rates)
+        if newton and _same_pieces(residuals, along, delta) and _same_pieces(absorption, along_rates, 0.0):
+            exact = 1.0
+        else:
+            exact = _exact_length(problem, residuals, along, absorption, along_rates)
         length = min(exact, room.min())
         if not newton and exact * np.abs(along).max() <= 1e-13 * delta:
             break
@@ -223,6 +245,14 @@ def _inward_step(
         if not outward.any():
             return step
         free &= ~outward
+
+
+def _same_pieces(values: np.ndarray, change: np.ndarray, corner: float) -> bool:
+    """Whether no value passes ±`corner`, so that one quadratic holds along the whole of a step."""
+    after = values + change
+    return bool(
+        ((values > corner) == (after > corner)).all() and ((values < -corner) == (after < -corner)).all()
+    )
 
 
 def _exact_length(
