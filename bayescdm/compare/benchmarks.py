@@ -36,7 +36,8 @@ def transfer_coefficients(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
     Notes
     -----
     λ_i = Σ_k w_k γ_ik, so that A·S = A·Σ_i λ_i (X_i − mean_i); Σ λ_i² = 1. A > 0, so A·λ_i < 0, a transfer
-    tax, is λ_i < 0. Table 7 of *What Transfers from Text to Vision?* (arXiv 2608.00013).
+    tax, is λ_i < 0. The components are taken as given: how exactly few backbones determine them is not in the
+    interval. Table 7 of *What Transfers from Text to Vision?* (arXiv 2608.00013).
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -120,7 +121,10 @@ def _loo(name: str, fit: Fit) -> Any:
         # PSIS would answer NaN without a word.
         run = str(likelihood["run"].to_numpy()[~finite][0])
         raise FitError(f"'{name}': the log likelihood of run '{run}' is not finite")
-    return az.loo(fit.draws, pointwise=True, var_name="accuracy")
+    with warnings.catch_warnings():
+        # The table counts what this says in words.
+        warnings.filterwarnings("ignore", message="Estimated shape parameter of Pareto")
+        return az.loo(fit.draws, pointwise=True, var_name="accuracy")
 
 
 def _warnings(table: pd.DataFrame, fits: Mapping[str, Fit]) -> list[str]:
