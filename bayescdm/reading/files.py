@@ -115,7 +115,7 @@ def _text_rows(text: str, key_titles: Sequence[str], file: str, findings: Findin
 
 def _separator(text: str, key_titles: Sequence[str]) -> str:
     """The separator that gives the header most columns; the header holds a key title, or comes first."""
-    lines = [line for line in islice(io.StringIO(text), LEADING_ROWS) if line.strip()]
+    lines = [line for line in islice(io.StringIO(text, newline=None), LEADING_ROWS) if line.strip()]
     wanted = {fold(title) for title in key_titles}
     split = [{mark: next(csv.reader([line], delimiter=mark), []) for mark in _SEPARATORS} for line in lines]
     for cells in split:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from bayescdm.errors import InputError, Note, Severity
 
-__all__ = ["Change", "Findings", "Place", "shown"]
+__all__ = ["Change", "Findings", "Place", "printable", "shown"]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Findings:
 
     def note(self, code: str, place: Place | str, message: str, severity: Severity = "note") -> None:
         """Record a note."""
-        self.notes.append(Note(code, message, severity, str(place)))
+        self.notes.append(Note(code, printable(message), severity, printable(str(place))))
 
     def repaired(self, code: str, place: Place, before: str, after: str, why: str) -> None:
         """Record a change to a cell, both as a note and as a line for ``changes.csv``."""
@@ -95,13 +95,18 @@ class Findings:
         for (_, _, value, what), places in merged.items():
             where = places[0].words([place.row for place in places[1:]])
             lines.append(f"{where}: {what}" if value is None else f"{where}: value {shown(value)} {what}")
-        return lines
+        return [printable(line) for line in lines]
 
 
 def shown(value: str, limit: int = 60) -> str:
     """Return a value in quotes on one line: long ones cut, what cannot be printed as its code point."""
-    text = "".join(c if c.isprintable() else f"<U+{ord(c):04X}>" for c in value[:limit])
+    text = printable(value[:limit])
     return f"'{text}'" if len(value) <= limit else f"'{text}…' ({len(value)} characters)"
+
+
+def printable(text: str) -> str:
+    """Return the text with characters that cannot be printed as their code points."""
+    return "".join(c if c.isprintable() else f"<U+{ord(c):04X}>" for c in text)
 
 
 def _also(rows: list[int] | tuple[int, ...]) -> str:

@@ -15,7 +15,7 @@ _HYPHENS = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\uf
 _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f"), "")
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _TAG = re.compile(r"<[^<>]+>")
-_PICTURES = ("So", "Sk", "Cs", "Co")
+_NO_LETTERS = ("So", "Sk", "Cs", "Co", "Cc")
 
 
 def clean_label(text: str) -> tuple[str, str]:
@@ -57,7 +57,7 @@ def clean_title(text: str) -> str:
     text = text.translate(_HYPHENS).translate(_INVISIBLE)
     text = _TAG.sub(" ", _LINK.sub(r"\1", text))
     text = re.sub(r"[(\[]\s*(%|percent|↑|↓)\s*[)\]]|[%↑↓⬆⬇▲▼]", " ", text)
-    text = "".join(c for c in text if unicodedata.category(c) not in _PICTURES and c not in "\ufe0f`")
+    text = "".join(c for c in text if unicodedata.category(c) not in _NO_LETTERS and c not in "\ufe0f`")
     text = undecorated(" ".join(text.split()))[0]
     return unicodedata.normalize("NFC", text.replace("**", "").strip())
 
