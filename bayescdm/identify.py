@@ -98,10 +98,11 @@ def _volumes(runs: pd.DataFrame) -> list[Note]:
         message += "absorption cannot be told from the recipes' baselines"
         notes.append(_note("single-volume", message))
     elif len(several) < len(volumes):
-        backbones = known.loc[known["recipe"].isin(several), "backbone"].nunique()
+        of_backbone = known.groupby(["recipe", "backbone"])["volume"].nunique()
+        backbones = of_backbone.index[of_backbone > 1].get_level_values("backbone").nunique()
         message = (
             f"{len(volumes) - len(several)} of {recipes} have one volume and inform A only; absorption "
-            f"rests on {_count(backbones, 'backbone')} of {', '.join(several)}"
+            f"rests on {', '.join(several)}, with {_count(backbones, 'backbone')} at several volumes"
         )
         severity: Severity = "warning" if backbones < FEW_BACKBONES else "note"
         notes.append(_note("single-volume", message, severity))
