@@ -14,8 +14,8 @@ def build(data: LossModelData) -> pm.Model:
     Law        error = β·C^α + floor with α < 0; residuals Student-t on ln error.
     Pooling    none: training sets share only the spread of the residuals, as the study finds them on
                different lines.
-    Priors     on the error at the reference compute C_ref (the centre of the data), on the share of it that is
-               floor, and on the exponent; roughly orthogonal, while β and α are not.
+    Priors     on the error at the reference compute C_ref (the centre of the data), on the share of it that
+               is floor, and on the exponent; roughly orthogonal, while β and α are not.
     Dims       family (the training set), point.
     Source     Cherti et al., arXiv 2212.07143.
     """

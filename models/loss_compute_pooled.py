@@ -18,14 +18,15 @@ def build(data: LossModelData) -> pm.Model:
 
     Law        L = A/N^α + B/D^β + E; ln L normal around it, with an offset a run: the points of one run
                are not independent. Runs of one point each have Student-t residuals instead.
-    Pooling    partial: each quantity below is normal around its population mean, half-normal spread.
-    Priors     on ln of the loss at the reference point (N_ref, D_ref: the centre of the data), on ln of the
-               two terms there relative to E, and on ln of the exponents; roughly orthogonal.
+    Pooling    partial: exponents and ratios of terms are normal around a population mean, half-normal
+               spread. The loss at the reference point is each family's own: its data always tell it.
+    Priors     on that loss (reference point N_ref, D_ref: the centre of the data), on ln of the two terms
+               there relative to E, and on ln of the exponents; roughly orthogonal.
     Dims       family, run, point.
     Source     paper eqs. 2 and 10, arXiv 2608.00013; the pooling is ours.
     """
     with pm.Model(coords=data.coords) as model:
-        reference_loss = pt.exp(pooled_by_family("ln_reference_loss", 0.0, 1.0, 0.2))
+        reference_loss = pm.LogNormal("reference_loss", 0.0, 1.0, dims="family")
         ln_ratio_A = pooled_by_family("ln_ratio_A", -1.0, 1.0, 0.5)
         ln_ratio_B = pooled_by_family("ln_ratio_B", -1.0, 1.0, 0.5)
         alpha = pt.exp(pooled_by_family("ln_alpha", np.log(0.3), 0.5, 0.3))
@@ -34,7 +35,7 @@ def build(data: LossModelData) -> pm.Model:
         a, b, E = terms_at_reference(reference_loss, ln_ratio_A, ln_ratio_B)
         pm.Deterministic("A", a * data.params_ref**alpha, dims="family")
         pm.Deterministic("B", b * data.volume_ref**beta, dims="family")
-        for name, value in (("E", E), ("alpha", alpha), ("beta", beta), ("reference_loss", reference_loss)):
+        for name, value in (("E", E), ("alpha", alpha), ("beta", beta)):
             pm.Deterministic(name, value, dims="family")
 
         N, D = np.exp(data.log_params[data.run]), np.exp(data.log_volume)  # in units of N_ref and D_ref

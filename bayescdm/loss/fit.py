@@ -103,11 +103,15 @@ class LossFit:
         Returns
         -------
         DataFrame
-            Columns as `bayescdm.fit.Fit.summary`.
+            Columns as `bayescdm.fit.Fit.summary`. Sizes of terms span decades and have no mean worth reading:
+            their decimal logarithms are shown.
         """
-        wanted = ("reference_loss", "A", "B", "E", "alpha", "beta", "floor", "w", "tau", "sigma")
-        chosen = [name for name in wanted if name in self.posterior]
-        return summarise(self.posterior[chosen], self.draws["prior"].to_dataset(), prob=prob)
+        posterior, prior = (
+            _with_logarithms(self.draws[group].to_dataset(), self.model) for group in ("posterior", "prior")
+        )
+        wanted = ("reference_loss", "log10_A", "log10_B", "log10_beta", "E", "alpha", "beta", "floor", "w")
+        chosen = [name for name in (*wanted, "tau", "sigma") if name in posterior]
+        return summarise(posterior[chosen], prior, prob=prob)
 
     def predict(
         self, table: pd.DataFrame, *, kind: Kind = "law", prob: float = 0.9, seed: int = 1
@@ -117,9 +121,9 @@ class LossFit:
         Parameters
         ----------
         table : DataFrame, one row a point
-            ``params`` and ``volume``, absolute counts; ``family`` for a law that differs by family; ``compute``
-            in place of both for the contrastive law; the components (``PC1``, …) in place of ``params`` for
-            the capability law.
+            ``params`` and ``volume``, absolute counts; ``family`` for a law that differs by family;
+            ``compute`` in place of both for the contrastive law; the components (``PC1``, …) in place of
+            ``params`` for the capability law.
         kind : {"law", "run"}
             ``law``: parameter uncertainty only; ``run``: what a training run would measure.
         prob : float
@@ -178,12 +182,8 @@ class LossFit:
         RequestError
             If the file exists and `overwrite` is false, or its folder does not.
         """
-        record = {
-            "format": FORMAT,
-            "model": self.model,
-            "settings": self.settings,
-            "study": self.study.to_dict(),
-        }
+        study = self.study.to_dict()
+        record = {"format": FORMAT, "model": self.model, "settings": self.settings, "study": study}
         groups = {name: self.draws[name].to_dataset() for name in self.draws.children}
         tree = xr.DataTree.from_dict(groups)
         tree.attrs = {"program": "bayescdm loss", "record": json.dumps(record, allow_nan=False)}
@@ -304,6 +304,12 @@ def load_loss_fit(path: str | Path) -> LossFit:
         return LossFit(groups, LossStudy.from_dict(record["study"]), record["model"], record["settings"])
     except (KeyError, TypeError, ValueError) as error:
         raise FitError(f"{path}: its record is damaged ({type(error).__name__}: {error})") from error
+
+
+def _with_logarithms(draws: xr.Dataset, model: str) -> xr.Dataset:
+    """Replace the sizes of terms by their decimal logarithms."""
+    sizes = ["beta"] if model == "contrastive_power" else [name for name in ("A", "B") if name in draws]
+    return draws.drop_vars(sizes).assign({f"log10_{name}": np.log10(draws[name]) for name in sizes})
 
 
 # --- the laws on draws ------------------------------------------------------------------------------

@@ -29,6 +29,9 @@ LAWS = ("compute", "capability")
 #: Two optima are one when their objectives agree to this share.
 SAME_OBJECTIVE = 1e-6
 LARGEST_EXPONENT = 3.0
+#: Change of ln L (root mean square) a unit of coefficients below which a direction is free. Fits whose
+#: constants are determined have 2e-3 or more, degenerate designs 1e-8 or less.
+FLAT = 1e-6
 #: ln of the share of the mean loss that a term may have at the reference point.
 TERM_BOUNDS = (np.log(1e-6), np.log(2.0))
 
@@ -88,7 +91,8 @@ class HuberObjective:
         size = np.abs(residual)
         huber = np.where(size <= self.delta, residual**2 / 2, self.delta * (size - self.delta / 2))
         psi = np.clip(residual, -self.delta, self.delta) * self.weights
-        gradient = np.tensordot(psi[:, None] * share, self.terms, axes=2)
+        # einsum rather than matmul: threads of a linear-algebra library cost more than these small sums.
+        gradient = np.einsum("it,itc->c", psi[:, None] * share, self.terms)
         return float(huber @ self.weights), gradient
 
     def hessian(self, x: np.ndarray) -> np.ndarray:
@@ -96,14 +100,14 @@ class HuberObjective:
         residual, share = self._residual(x)
         psi = np.clip(residual, -self.delta, self.delta) * self.weights
         inside = (np.abs(residual) <= self.delta) * self.weights
-        jacobian = (share[:, None, :] @ self.terms)[:, 0]
+        jacobian = np.einsum("it,itc->ic", share, self.terms)
         flat = self.terms.reshape(-1, self.terms.shape[2])
         of_terms = (flat * (psi[:, None] * share).reshape(-1, 1)).T @ flat
         return of_terms + jacobian.T @ ((inside - psi)[:, None] * jacobian)
 
     def _residual(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """ln L̂ − ln L, shape (point,), and the share of each term in L̂, shape (point, term)."""
-        log_terms = self.terms @ x
+        log_terms = np.einsum("itc,c->it", self.terms, x)
         top = log_terms.max(axis=1, keepdims=True)
         share = np.exp(log_terms - top)
         total = share.sum(axis=1, keepdims=True)
@@ -450,6 +454,16 @@ def _resampled_weights(study: LossStudy, rng: np.random.Generator) -> np.ndarray
     return np.bincount(rng.integers(n, size=n), minlength=n)[study.run_of_point].astype(float)
 
 
+def _free_directions(x: np.ndarray, design: _Design) -> list[str]:
+    """Coefficients that take part in a direction along which no prediction changes."""
+    log_terms = np.einsum("itc,c->it", design.terms, x)
+    share = np.exp(log_terms - logsumexp(log_terms, axis=1, keepdims=True))
+    jacobian = np.einsum("it,itc->ic", share, design.terms) / np.sqrt(len(share))
+    _, singular, directions = np.linalg.svd(jacobian)
+    flat = directions[np.append(singular, np.zeros(len(x) - len(singular))) < FLAT]
+    return [name for name, part in zip(design.names, np.abs(flat).max(axis=0, initial=0)) if part > 0.1]
+
+
 def _notes(
     best: OptimizeResult,
     design: _Design,
@@ -460,11 +474,20 @@ def _notes(
 ) -> tuple[Note, ...]:
     """What the reader must know of the optimum: bounds, disagreeing starts, too few runs to resample."""
     notes = []
-    width = np.diff(design.bounds, axis=1).ravel()
-    gap = np.minimum(best.x - design.bounds[:, 0], design.bounds[:, 1] - best.x)
-    for name in np.asarray(design.names)[gap <= 1e-6 * width]:
+    lower, upper = design.bounds.T
+    near = 1e-6 * (upper - lower)
+    # The size of a vanishing term creeps along a flat floor and stops short of its lower bound.
+    vanishing = np.where(design.shape, near, np.log(100.0))
+    for name in np.asarray(design.names)[(best.x - lower <= vanishing) | (upper - best.x <= near)]:
         message = f"{name} ended at its bound: the points do not determine it, nor what depends on it"
         notes.append(Note("optimum-at-bound", message, "warning", str(name)))
+    free = _free_directions(best.x, design)
+    if free:
+        message = (
+            f"{', '.join(free)} can change together without any effect on the points: too few model sizes, "
+            "data volumes or backbones"
+        )
+        notes.append(Note("undetermined", message, "warning"))
     for method, found in (("direct search", direct), ("variable projection", projected)):
         ends = np.array([f.fun for f in found])
         away = ends > best.fun * (1 + SAME_OBJECTIVE)

@@ -211,10 +211,8 @@ def _problems(runs: pd.DataFrame, points: pd.DataFrame, components: pd.DataFrame
             found.append(f"run '{label}' has no capability components: its backbone has no text scores")
     for label, params in runs["params"].items():
         if not SMALLEST_PARAMS <= params < np.inf:
-            found.append(
-                f"run '{label}': params {params:g} is not an absolute count; write {params:g}B or "
-                f"{params:g}e9 for {params:g} billion"
-            )
+            hint = f"; write {params:g}B or {params:g}e9 for {params:g} billion" if 0 < params < 1000 else ""
+            found.append(f"run '{label}': params {params:g} is not an absolute count{hint}")
     for name, least in (("volume", SMALLEST_VOLUME), ("loss", 0.0)):
         values = points[name]
         for row, value in values[~((values > least) & (values < np.inf))].items():
