@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bayescdm.datasets import datasets, load_dataset
     from bayescdm.errors import BayesCDMError, Note
     from bayescdm.fit import Fit, fit, load_fit
+    from bayescdm.modelfiles import model_names
     from bayescdm.pointfit import PointFit, point_fit
     from bayescdm.predict import predict, predict_draws, prediction_table
     from bayescdm.reading import load_study, read_candidates
@@ -50,6 +51,7 @@ _HOME = {
     "load_dataset": "datasets",
     "load_fit": "fit",
     "load_study": "reading",
+    "model_names": "modelfiles",
     "pairwise_probability": "compare",
     "point_fit": "pointfit",
     "predict": "predict",
@@ -81,6 +83,7 @@ __all__ = [
     "load_dataset",
     "load_fit",
     "load_study",
+    "model_names",
     "pairwise_probability",
     "point_fit",
     "predict",

@@ -31,7 +31,7 @@ def run(*command, **kwargs):
 
 @pytest.mark.skipif(shutil.which("uv") is None, reason="uv builds the wheel and makes the environment")
 def test_wheel_fits_in_an_empty_environment(tmp_path):
-    run("uv", "build", "--wheel", "--out-dir", str(tmp_path), cwd=ROOT)
+    run("uv", "build", "--wheel", "--python", sys.executable, "--out-dir", str(tmp_path), cwd=ROOT)
     (wheel,) = tmp_path.glob("*.whl")
     pins = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]["constraint-dependencies"]
     (tmp_path / "pins.txt").write_text("\n".join(pins))
