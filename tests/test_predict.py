@@ -427,6 +427,12 @@ def test_a_fitted_name_with_other_figures_is_refused_with_all_of_them(known_fit)
         predict(fit, (scores, labels), volumes=1e6)
 
 
+def test_a_fitted_name_with_rounded_figures_is_the_fitted_backbone(known_fit):
+    fit = known_fit()
+    scores, labels = fit.study.text_scores.loc[["f-base"]].round(3), fit.study.backbones.loc[["f-base"]]
+    np.testing.assert_array_equal(one(fit, (scores, labels)), one(fit, ["f-base"]))
+
+
 def test_a_model_of_another_kind_is_refused(known_fit):
     with pytest.raises(ModelError, match="has no Bm: predictions need a transfer model"):
         predict(known_fit(without=["Bm"]), volumes=1e6)
