@@ -18,14 +18,21 @@ import xarray as xr
 
 from bayescdm import __version__
 from bayescdm.atomic import replacing
-from bayescdm.capability import Capability, fit_capability
+from bayescdm.capability import Capability, Population, fit_capability
 from bayescdm.errors import FitError, Note
 from bayescdm.identify import identifiability
 from bayescdm.intervals import equal_tailed, interval_columns
 from bayescdm.modelfiles import load_model
 from bayescdm.modeling import ModelData, model_data
 from bayescdm.reading import load_study
-from bayescdm.sampling import DEFAULTS, CompiledModel, SamplerSettings, compile_model, prior_draws
+from bayescdm.sampling import (
+    DEFAULTS,
+    CompiledModel,
+    SamplerSettings,
+    compile_model,
+    prior_draws,
+    quiet_forward_sampling,
+)
 from bayescdm.study import Study
 
 __all__ = ["Diagnosis", "Fit", "fit", "load_fit"]
@@ -182,7 +189,7 @@ class Fit:
             little beyond the prior. Index: ``name[label, …]``.
         """
         posterior = self.posterior
-        chosen = variables or [name for name in posterior if not _auxiliary(str(name))]
+        chosen = variables or [str(name) for name in posterior if not _auxiliary(str(name))]
         prior = self.group("prior") if "prior" in self.draws.children else None
         return summarise(posterior[chosen], prior, prob=prob)
 
@@ -217,7 +224,7 @@ def fit(
     *,
     model: str | Path = "transfer_hierarchical",
     components: int | None = None,
-    population: str = "all",
+    population: Population = "all",
     seed: int = 1,
     settings: SamplerSettings = DEFAULTS,
     progress: bool = False,
@@ -314,7 +321,7 @@ def predictive_groups(model: pm.Model, tree: xr.DataTree, *, seed: int) -> dict[
     """Prior, prior predictive, posterior predictive, log likelihood and observed data of a sampled model."""
     observed = [rv.name for rv in model.observed_RVs]
     prior = prior_draws(model, PRIOR_DRAWS, seed)
-    with model:
+    with model, quiet_forward_sampling():
         replicated = pm.sample_posterior_predictive(tree, progressbar=False, random_seed=seed)
         likelihood = pm.compute_log_likelihood(tree, extend_inferencedata=False, progressbar=False)
     values = {

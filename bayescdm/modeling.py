@@ -146,7 +146,8 @@ class ModelData:
                 raise ModelError(
                     f"'{name}' has shape {np.shape(value)}, expected {getattr(self, name).shape}"
                 )
-        data = replace(self, **{k: np.asarray(v, float) for k, v in arrays.items()})
+        swapped: dict[str, Any] = {name: np.asarray(value, float) for name, value in arrays.items()}
+        data = replace(self, **swapped)
         return replace(data, start=_start(data))
 
 

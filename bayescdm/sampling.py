@@ -6,7 +6,8 @@ import dataclasses
 import logging
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,14 @@ from pytensor.graph.traversal import ancestors
 
 from bayescdm.errors import FitError
 
-__all__ = ["DEFAULTS", "CompiledModel", "SamplerSettings", "compile_model", "prior_draws"]
+__all__ = [
+    "DEFAULTS",
+    "CompiledModel",
+    "SamplerSettings",
+    "compile_model",
+    "prior_draws",
+    "quiet_forward_sampling",
+]
 
 #: Names by which a swappable array of a data set is known inside the model.
 DATA_NAMES = {"accuracy": "observed_accuracy"}
@@ -202,10 +210,7 @@ def prior_draws(model: pm.Model, draws: int, seed: int) -> xr.Dataset:
     kept: list[xr.Dataset] = []
     have = 0
     while have < draws:
-        with model, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".*effect of Potentials.*")
-            quiet = logging.getLogger("pymc.sampling.forward")
-            quiet.setLevel(logging.WARNING)
+        with model, quiet_forward_sampling():
             tree = pm.sample_prior_predictive(2 * draws, random_seed=int(rng.integers(2**31)))
         batch = tree["prior"].to_dataset().merge(tree["prior_predictive"].to_dataset())
         accept = np.log(rng.uniform(size=batch.sizes["draw"])) < log_accept(batch)
@@ -213,6 +218,25 @@ def prior_draws(model: pm.Model, draws: int, seed: int) -> xr.Dataset:
         kept.append(batch)
         have += batch.sizes["draw"]
     return xr.concat(kept, "draw").isel(draw=slice(draws)).assign_coords(draw=np.arange(draws))
+
+
+@contextmanager
+def quiet_forward_sampling() -> Iterator[None]:
+    """Silence what forward sampling says of potentials and object mode.
+
+    Our potentials speak of parameters only: prior draws meet them by rejection, and draws of data given the
+    posterior are not touched by them. Object mode costs time, not correctness.
+    """
+    log = logging.getLogger("pymc.sampling.forward")
+    level = log.level
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*effect of Potentials.*")
+        warnings.filterwarnings("ignore", message=".*object mode.*")
+        log.setLevel(logging.WARNING)
+        try:
+            yield
+        finally:
+            log.setLevel(level)
 
 
 def _vectorised_potential(model: pm.Model) -> Callable[[xr.Dataset], np.ndarray]:

@@ -184,9 +184,10 @@ class Study:
         InputError
             If the tables break the study's contract.
         """
-        tables = {name: None if data[name] is None else decode_table(data[name]) for name in _TABLES}
-        rest = {name: value for name, value in data.items() if name not in (*_TABLES, "notes")}
-        return cls(**tables, **rest, notes=tuple(Note(**note) for note in data["notes"]))
+        fields: dict[str, Any] = {name: value for name, value in data.items() if name != "notes"}
+        for name in _TABLES:
+            fields[name] = None if data[name] is None else decode_table(data[name])
+        return cls(**fields, notes=tuple(Note(**note) for note in data["notes"]))
 
 
 _TABLES = ("text_scores", "backbones", "runs", "scores")
