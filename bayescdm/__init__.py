@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from bayescdm.sampling import SamplerSettings
     from bayescdm.simulate import simulate
     from bayescdm.study import Study
+    from bayescdm.validate import Validation, validate
 
 __version__ = "0.1.0"
 
@@ -40,6 +41,7 @@ _HOME = {
     "PointFit": "pointfit",
     "SamplerSettings": "sampling",
     "Study": "study",
+    "Validation": "validate",
     "compare_families": "compare",
     "compare_models": "compare",
     "compare_variants": "compare",
@@ -61,6 +63,7 @@ _HOME = {
     "read_candidates": "reading",
     "simulate": "simulate",
     "transfer_coefficients": "compare",
+    "validate": "validate",
 }
 
 __all__ = [
@@ -71,6 +74,7 @@ __all__ = [
     "PointFit",
     "SamplerSettings",
     "Study",
+    "Validation",
     "__version__",
     "compare_families",
     "compare_models",
@@ -93,6 +97,7 @@ __all__ = [
     "read_candidates",
     "simulate",
     "transfer_coefficients",
+    "validate",
 ]
 
 

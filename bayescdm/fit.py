@@ -304,7 +304,7 @@ def fit_compiled(
     Fit
     """
     tree = compiled.sample(seed=seed, settings=sampler, progress=progress)
-    for name, group in predictive_groups(compiled.model, tree, seed=seed).items():
+    for name, group in predictive_groups(compiled.model_of_data(), tree, seed=seed).items():
         tree[name] = xr.DataTree(group)
     tree["constant_data"] = constant_data(compiled.data)
     record = {

@@ -139,11 +139,20 @@ class CompiledModel:
         """
         data = self.data.swap(**arrays)
         named = {DATA_NAMES.get(name, name): value for name, value in arrays.items()}
-        shared = {key for key in named if key in self.model.named_vars}
-        with self.model:
-            pm.set_data({key: named[key] for key in shared})
-        compiled = self.compiled.with_data(**{key: named[key] for key in shared})
+        compiled = self.compiled.with_data(
+            **{key: value for key, value in named.items() if key in self.model.named_vars}
+        )
         return dataclasses.replace(self, data=data, compiled=compiled)
+
+    def model_of_data(self) -> pm.Model:
+        """Return the model with this object's data in it.
+
+        All refits share one model, whose data are those of whoever asked last: ask again before each use.
+        """
+        arrays = {DATA_NAMES.get(name, name): getattr(self.data, name) for name in self.data.SWAPPABLE}
+        with self.model:
+            pm.set_data({key: value for key, value in arrays.items() if key in self.model.named_vars})
+        return self.model
 
 
 def compile_model(build: Callable[[Any], pm.Model], data: Any) -> CompiledModel:

@@ -71,8 +71,27 @@ class Refitter:
             Groups ``posterior``, ``sample_stats`` and ``constant_data``. Held-out families, backbones and
             recipes keep their levels, whose draws are those of new ones.
         """
-        weight = np.where(fold.held_out, 0.0, 1.0)
-        arrays = {"weight": weight}
+        compiled, capability = self.masked(fold)
+        path = self._path(fold, compiled)
+        if path is not None and path.exists():
+            return load_fit(path)
+        tree = compiled.sample(seed=self.seed, settings=self.settings)
+        tree["constant_data"] = xr.DataTree(constant_data(compiled.data))
+        record = {"seed": self.seed, "source_hash": self.source_hash, "held_out": fold.label}
+        fit = Fit(tree, self.study, capability, self.model, record)
+        if path is not None:
+            fit.save(path)
+        return fit
+
+    def masked(self, fold: Fold) -> tuple[CompiledModel, Capability]:
+        """Return the compiled model under the data of a fold, and the components that those are made of.
+
+        Raises
+        ------
+        RequestError
+            If the text scores that are left do not give the components.
+        """
+        arrays = {"weight": np.where(fold.held_out, 0.0, 1.0)}
         try:
             capability = self.components(fold.unseen)
         except BayesCDMError as error:
@@ -82,18 +101,7 @@ class Refitter:
         if fold.unseen:
             data = model_data(self.study, capability)
             arrays |= {"components": data.components, "component_factors": data.component_factors}
-        compiled = self.compiled.refit(**arrays)
-        facts = constant_data(compiled.data)
-        path = self._path(fold, compiled)
-        if path is not None and path.exists():
-            return load_fit(path)
-        tree = compiled.sample(seed=self.seed, settings=self.settings)
-        tree["constant_data"] = xr.DataTree(facts)
-        record = {"seed": self.seed, "source_hash": self.source_hash, "held_out": fold.label}
-        fit = Fit(tree, self.study, capability, self.model, record)
-        if path is not None:
-            fit.save(path)
-        return fit
+        return self.compiled.refit(**arrays), capability
 
     def _path(self, fold: Fold, compiled: CompiledModel) -> Path | None:
         """File of a refit, named after all that determines its draws; None without a store."""

@@ -1,0 +1,201 @@
+"""Exact refits: what is held out has no say, and predictions are those that a user gets."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytest
+
+from bayescdm.errors import NotFoundError, RequestError
+from bayescdm.fit import fit_compiled
+from bayescdm.modelfiles import load_model
+from bayescdm.sampling import SamplerSettings
+from bayescdm.simulate import simulate_from
+from bayescdm.validate import components_without, make_folds, prepare_refits, run_predictive
+from bayescdm.validate.judge import score_fold, summarise_rows
+from bayescdm.validate.validation import Validation, validate
+
+QUICK = SamplerSettings(draws=300, tune=300, chains=2, target_accept=0.9)
+
+
+@pytest.fixture(scope="module")
+def study():
+    """Simulated: three recipes (one of unknown volume, one with a single run), gaps in the text scores."""
+    study = simulate_from(3, n_families=3, backbones_per_cell=2, n_recipes=2, volumes=(1e9, 1e10),
+                          n_text_benchmarks=8, missing_text=0.05)  # fmt: skip
+    runs = study.runs.copy()
+    runs.loc[runs["recipe"] == "simulated recipe 2", "volume"] = np.nan
+    runs = runs[~runs.duplicated(["recipe", "backbone", "volume"])]
+    alone = runs.iloc[[0]].assign(recipe="a recipe of one run").rename(index=lambda label: f"{label} alone")
+    runs = pd.concat([runs, alone])
+    runs["standard_error"] = np.where(np.arange(len(runs)) % 3 == 0, 0.004, np.nan)
+    return replace(study, runs=runs)
+
+
+@pytest.fixture(scope="module")
+def refitter(study):
+    return prepare_refits(
+        study, load_model("transfer_hierarchical"), components_without(study, components=2), settings=QUICK
+    )
+
+
+@pytest.fixture(scope="module")
+def family_fold(study):
+    return make_folds(study, "family")[0]
+
+
+@pytest.fixture(scope="module")
+def without_family(refitter, family_fold):
+    return refitter.refit(family_fold)
+
+
+# --- folds ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["family", "recipe", "backbone"])
+def test_every_run_is_held_out_exactly_once(study, by):
+    folds = make_folds(study, by)
+    assert (np.sum([fold.held_out for fold in folds], axis=0) == 1).all()
+
+
+def test_a_cut_in_size_separates_large_from_small(study):
+    (fold,) = make_folds(study, "size", cut=1e9)
+    params = study.backbones["params"].loc[study.fitted_runs["backbone"]].to_numpy()
+    assert params[fold.held_out].min() > 1e9 >= params[~fold.held_out].max()
+    assert set(fold.unseen) == set(study.backbones.index[study.backbones["params"] > 1e9])
+
+
+def test_nothing_left_to_fit_or_to_predict_is_refused(study):
+    with pytest.raises(RequestError, match="no run is left"):
+        make_folds(study, "size", cut=1.0)
+    with pytest.raises(RequestError, match="no run is held out"):
+        make_folds(study, "size", cut=1e15)
+    with pytest.raises(NotFoundError, match="did you mean"):
+        make_folds(study, "holdout", holdout=["F1-0.5B-bas"])
+    with pytest.raises(RequestError, match="holdout"):
+        make_folds(study, "family", holdout=["F1-0.5B-base"])
+    with pytest.raises(RequestError, match="none of"):
+        make_folds(study, "famliy")  # type: ignore[arg-type]
+
+
+def test_recipes_do_not_touch_the_components_and_families_do(study):
+    assert all(fold.unseen == () for fold in make_folds(study, "recipe"))
+    without = components_without(study, components=2)
+    kept = components_without(study, components=2, refit=False)
+    unseen = make_folds(study, "family")[0].unseen
+    assert not set(without(unseen).fitted_on) & set(unseen)
+    assert set(without(unseen).scores.index) == set(study.scored)
+    assert kept(unseen) is kept(())
+
+
+# --- refits -----------------------------------------------------------------------------------------
+
+
+def test_held_out_runs_have_no_say(refitter, family_fold, without_family, study):
+    """Other accuracies of the held-out family leave every draw as it was, to the bit."""
+    accuracy = study.fitted_runs["accuracy"].to_numpy().copy()
+    accuracy[family_fold.held_out] = 0.99
+    other = replace(refitter, compiled=refitter.compiled.refit(accuracy=accuracy))
+    again = other.refit(family_fold)
+    for name in without_family.posterior:
+        assert np.array_equal(without_family.posterior[name], again.posterior[name]), name
+
+
+def test_predictions_of_runs_equal_the_density_inside_the_model(refitter, family_fold, without_family, study):
+    """All runs, held out or not, volume known or not, with and without a standard error."""
+    weight = np.ones(len(study.fitted_runs))
+    with refitter.masked(family_fold)[0].refit(weight=weight).model_of_data():
+        inside = pm.compute_log_likelihood(
+            without_family.draws, extend_inferencedata=False, progressbar=False
+        )
+    inside = inside["accuracy"].stack(sample=("chain", "draw")).transpose("run", "sample").to_numpy()
+    runs = study.fitted_runs
+    outside = run_predictive(without_family, runs).log_density(runs["accuracy"].to_numpy())
+    assert np.allclose(outside, inside, rtol=1e-8, atol=1e-8)
+
+
+def test_rates_of_a_held_out_family_are_draws_of_the_population(without_family, family_fold, study):
+    posterior = without_family.posterior
+    family = study.backbones.at[family_fold.unseen[0], "family"]
+    deviation = posterior["A_family_offset"].sel(family=family).to_numpy().ravel()
+    assert abs(deviation.mean()) < 0.2
+    assert deviation.std() == pytest.approx(1.0, abs=0.15)
+    informed = posterior["A_family_offset"].drop_sel(family=family).std(("chain", "draw"))
+    assert (informed < 1.0).any()
+
+
+def test_finished_refits_are_read_and_not_repeated(refitter, family_fold, without_family, tmp_path):
+    stored = replace(refitter, store=tmp_path)
+    first = stored.refit(family_fold)
+    (path,) = tmp_path.glob("*.nc")
+    written = path.stat().st_mtime_ns
+    second = stored.refit(family_fold)
+    assert path.stat().st_mtime_ns == written
+    for fit in (first, second):
+        assert np.array_equal(fit.posterior["A"], without_family.posterior["A"])
+    other = replace(
+        stored, compiled=refitter.compiled.refit(accuracy=refitter.compiled.data.accuracy + 0.001)
+    )
+    other.refit(family_fold)
+    assert len(list(tmp_path.glob("*.nc"))) == 2, "other data must not find the stored refit"
+
+
+# --- scores -----------------------------------------------------------------------------------------
+
+
+def test_runs_of_a_recipe_of_their_own_do_not_count(without_family, family_fold):
+    rows, log_densities = score_fold(without_family, family_fold, by="family", seed=0)
+    alone = rows["recipe"] == "a recipe of one run"
+    assert alone.sum() == 1
+    assert (rows["evaluable"] == (~alone).astype(int)).all()
+    scores = summarise_rows(rows, log_densities)
+    assert scores["evaluable"] == scores["runs"] - 1
+    assert scores["elpd"] == pytest.approx(rows.loc[~alone, "log_density"].sum())
+    assert scores["mae"] == pytest.approx((rows["median"] - rows["accuracy"])[~alone].abs().mean())
+
+
+def test_intervals_nest_and_pit_agrees_with_them(without_family, family_fold):
+    rows, _ = score_fold(without_family, family_fold, by="family", seed=0)
+    for inner, outer in ((50, 80), (80, 95)):
+        assert (rows[f"run_{inner}_lower"] > rows[f"run_{outer}_lower"]).all()
+        assert (rows[f"run_{inner}_upper"] < rows[f"run_{outer}_upper"]).all()
+    inside = rows["accuracy"].between(rows["run_80_lower"], rows["run_80_upper"])
+    far = (rows["pit"] - 0.1).abs().gt(0.03) & (rows["pit"] - 0.9).abs().gt(0.03)
+    assert (inside == rows["pit"].between(0.1, 0.9))[far].all()
+
+
+def test_a_new_recipe_is_as_uncertain_as_recipes_differ(refitter, study):
+    """Held out, a recipe's baseline is that of a new one: wider than under a recipe with runs."""
+    fold = next(f for f in make_folds(study, "recipe") if f.label == "simulated recipe 2")
+    rows, _ = score_fold(refitter.refit(fold), fold, by="recipe", seed=0)
+    assert (rows["recipe_known"] == 0).all()
+    assert (rows["evaluable"] == 1).all()
+    all_runs = fit_compiled(
+        refitter.compiled.refit(weight=np.ones(len(study.fitted_runs))), study, refitter.components(()),
+        model="transfer_hierarchical", seed=1, sampler=QUICK,
+    )  # fmt: skip
+    known = run_predictive(all_runs, study.fitted_runs[fold.held_out]).expected.std(axis=1)
+    width = rows["run_80_upper"] - rows["run_80_lower"]
+    assert (width.to_numpy() > 2 * 2.56 * known).all()
+
+
+def test_validation_holds_trajectories_and_round_trips_to_json(study, refitter, monkeypatch, tmp_path):
+    # Compiled already: what is compiled here is the same.
+    monkeypatch.setattr("bayescdm.validate.validation.prepare_refits", lambda *_, **__: refitter)
+    validation = validate(study, by="holdout", holdout=["F1-10B-base", "F1-10B-instruct"])
+    assert isinstance(validation, Validation)
+    assert set(validation.rows["backbone"]) == {"F1-10B-base", "F1-10B-instruct"}
+    lines = validation.trajectories
+    assert set(lines["backbone"]) == set(validation.rows["backbone"])
+    assert (lines["run_95_lower"] < lines["median"]).all()
+    assert lines.groupby(["backbone", "recipe"])["volume"].apply(lambda v: v.is_monotonic_increasing).all()
+    assert json.loads(json.dumps(validation.to_dict()))["scores"]["runs"] == len(validation.rows)
+    text = validation.describe()
+    assert "simulated" in text
+    assert "F1-10B-base" in text
+    validation.save(tmp_path)
+    assert len(pd.read_csv(tmp_path / "rows.csv")) == len(validation.rows)
+    with pytest.raises(RequestError, match="exists already"):
+        validation.save(tmp_path)
