@@ -1,5 +1,6 @@
 """Exact refits: what is held out has no say, and predictions are those that a user gets."""
 
+import importlib
 import json
 from dataclasses import replace
 
@@ -7,13 +8,14 @@ import numpy as np
 import pandas as pd
 import pymc as pm
 import pytest
+from typer.testing import CliRunner
 
+from bayescdm.cli import app
 from bayescdm.errors import NotFoundError, RequestError
-from bayescdm.fit import fit_compiled
 from bayescdm.modelfiles import load_model
 from bayescdm.sampling import SamplerSettings
 from bayescdm.simulate import simulate_from
-from bayescdm.validate import components_without, make_folds, prepare_refits, run_predictive
+from bayescdm.validate import Fold, components_without, make_folds, prepare_refits, run_predictive
 from bayescdm.validate.judge import score_fold, summarise_rows
 from bayescdm.validate.validation import Validation, validate
 
@@ -172,10 +174,7 @@ def test_a_new_recipe_is_as_uncertain_as_recipes_differ(refitter, study):
     rows, _ = score_fold(refitter.refit(fold), fold, by="recipe", seed=0)
     assert (rows["recipe_known"] == 0).all()
     assert (rows["evaluable"] == 1).all()
-    all_runs = fit_compiled(
-        refitter.compiled.refit(weight=np.ones(len(study.fitted_runs))), study, refitter.components(()),
-        model="transfer_hierarchical", seed=1, sampler=QUICK,
-    )  # fmt: skip
+    all_runs = refitter.refit(Fold("nothing", np.zeros_like(fold.held_out), ()))
     known = run_predictive(all_runs, study.fitted_runs[fold.held_out]).expected.std(axis=1)
     width = rows["run_80_upper"] - rows["run_80_lower"]
     assert (width.to_numpy() > 2 * 2.56 * known).all()
@@ -183,7 +182,8 @@ def test_a_new_recipe_is_as_uncertain_as_recipes_differ(refitter, study):
 
 def test_validation_holds_trajectories_and_round_trips_to_json(study, refitter, monkeypatch, tmp_path):
     # Compiled already: what is compiled here is the same.
-    monkeypatch.setattr("bayescdm.validate.validation.prepare_refits", lambda *_, **__: refitter)
+    module = importlib.import_module("bayescdm.validate.validation")
+    monkeypatch.setattr(module, "prepare_refits", lambda *_, **__: refitter)
     validation = validate(study, by="holdout", holdout=["F1-10B-base", "F1-10B-instruct"])
     assert isinstance(validation, Validation)
     assert set(validation.rows["backbone"]) == {"F1-10B-base", "F1-10B-instruct"}
@@ -199,3 +199,33 @@ def test_validation_holds_trajectories_and_round_trips_to_json(study, refitter, 
     assert len(pd.read_csv(tmp_path / "rows.csv")) == len(validation.rows)
     with pytest.raises(RequestError, match="exists already"):
         validation.save(tmp_path)
+
+
+# --- command ----------------------------------------------------------------------------------------
+
+
+def test_command_refuses_before_any_sampling():
+    command = CliRunner()
+    unknown = command.invoke(app, ["validate", "open-vlm", "--by", "famliy"])
+    assert unknown.exit_code == 1
+    assert "none of family" in unknown.output
+    missing = command.invoke(app, ["validate", "open-vlm", "--holdout", "Qwen/Qwen2-8B"])
+    assert missing.exit_code == 1
+    assert "did you mean" in missing.output
+
+
+def test_command_says_by_its_status_whether_refits_converged(study, refitter, monkeypatch, tmp_path):
+    module = importlib.import_module("bayescdm.validate.validation")
+    monkeypatch.setattr(module, "load_study", lambda _: study)
+    monkeypatch.setattr(module, "prepare_refits", lambda *_, **__: refitter)
+    asked = ["validate", "here", "--by", "size", "--cut", "5B", "--json", "--out", str(tmp_path / "new")]
+    first = CliRunner().invoke(app, asked)
+    answer = json.loads(first.stdout)
+    assert first.exit_code == (0 if answer["converged"] else 3)
+    assert answer["folds"][0]["fold"] == "more than 5B parameters"
+    assert {path.name for path in (tmp_path / "new").glob("*.csv")} == {
+        "rows.csv", "folds.csv", "trajectories.csv",
+    }  # fmt: skip
+    again = CliRunner().invoke(app, asked)
+    assert again.exit_code == 1
+    assert "exists already" in again.output
