@@ -14,12 +14,12 @@ from bayescdm.loss.modeling import (
 
 
 def build(data: LossModelData) -> pm.Model:
-    """Compute law of multimodal training loss whose constants vary by family around a population.
+    """Compute law of multimodal training loss whose constants vary by family around their mean.
 
     Law        L = A/N^α + B/D^β + E; ln L normal around it, with an offset a run: the points of one run
                are not independent. Runs of one point each have Student-t residuals instead.
-    Pooling    partial: exponents and ratios of terms are normal around a population mean, half-normal
-               spread. The loss at the reference point is each family's own: its data always tell it.
+    Pooling    partial: exponents and ratios of terms are normal around the families' mean, with
+               half-normal spread. The loss at the reference point is each family's own: its data tell it.
     Priors     on that loss (reference point N_ref, D_ref: the centre of the data), on ln of the two terms
                there relative to E, and on ln of the exponents; roughly orthogonal.
     Dims       family, run, point.

@@ -30,8 +30,10 @@ from bayescdm.loss.study import LossStudy
 
 __all__ = [
     "LossModelData",
+    "MixedModalData",
     "loss_likelihood",
     "loss_model_data",
+    "pair_label",
     "pooled_by_family",
     "terms_at_reference",
     "trajectory_likelihood",
@@ -177,13 +179,15 @@ def terms_at_reference(reference_loss: Any, ln_ratio_A: Any, ln_ratio_B: Any) ->
 
 
 def pooled_by_family(name: str, mean: float, spread: float, scale: float) -> Any:
-    """Quantity that varies by family around a population mean, partially pooled.
+    """Quantity that varies by family around the families' mean, partially pooled.
+
+    The offsets sum to zero, so that the mean is a mean that the data see, however few the families are.
 
     Parameters
     ----------
     name : str
     mean, spread : float
-        Prior mean and sd of the population mean.
+        Prior mean and sd of the families' mean.
     scale : float
         Scale of the half-normal prior of the spread between families.
 
@@ -191,13 +195,13 @@ def pooled_by_family(name: str, mean: float, spread: float, scale: float) -> Any
     -------
     TensorVariable, (family,)
     """
-    population = pm.Normal(f"{name}_population", mean, spread)
+    middle = pm.Normal(f"{name}_mean", mean, spread)
     between = pm.HalfNormal(f"{name}_scale", scale)
-    offset = pm.Normal(f"{name}_offset", 0, 1, dims="family")
-    return population + between * offset
+    offset = pm.ZeroSumNormal(f"{name}_offset", dims="family")
+    return middle + between * offset
 
 
-def loss_likelihood(log_loss: Any, data: LossModelData) -> None:
+def loss_likelihood(log_loss: Any, data: LossModelData | MixedModalData) -> None:
     """Student-t likelihood of ln L, weighted so that a run can be held out.
 
     Parameters
@@ -275,3 +279,75 @@ def trajectory_likelihood(log_loss: Any, data: LossModelData) -> None:
         observed=observed,
         dims="point",
     )
+
+
+# --- pairs of modalities ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MixedModalData:
+    """Labelled arrays of runs on one modality or two, ready for a model file.
+
+    Parameters
+    ----------
+    coords : dict of str to list
+        Labels of ``modality``, ``pair`` and ``point``.
+    first, second : ndarray of int, (point,)
+        Positions of a run's modalities; the same one twice where there is one only.
+    pair : ndarray of int, (point,)
+        Position of its pair, −1 for one modality.
+    log_params, log_volume_first, log_volume_second : ndarray, (point,)
+        ln(N / N_ref), ln(D / D_ref).
+    log_loss, weight : ndarray, (point,)
+        ln L, and 0 for points held out of the fit.
+    params_ref, volume_ref : float
+        N_ref and D_ref, absolute counts.
+    """
+
+    coords: dict[str, list[Any]]
+    first: np.ndarray
+    second: np.ndarray
+    pair: np.ndarray
+    log_params: np.ndarray
+    log_volume_first: np.ndarray
+    log_volume_second: np.ndarray
+    log_loss: np.ndarray
+    weight: np.ndarray
+    params_ref: float
+    volume_ref: float
+
+    #: No point fit is needed to start: every prior has its centre at ordinary losses.
+    start: ClassVar[dict[str, Any]] = {}
+
+    def swap(self, **arrays: np.ndarray) -> MixedModalData:
+        """Return the same runs with other losses or weights, same shapes as before.
+
+        Parameters
+        ----------
+        **arrays
+            ``log_loss``, ``weight``.
+        """
+        swapped: dict[str, Any] = {name: np.asarray(value, float) for name, value in arrays.items()}
+        return replace(self, **swapped)
+
+
+def pair_label(first: str, second: str, modalities: list[str]) -> str:
+    """Name of a pair, whichever way round it is asked for.
+
+    Parameters
+    ----------
+    first, second : str
+    modalities : list of str
+        Their order decides.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> pair_label("image", "text", ["text", "image"])
+    'text + image'
+    """
+    order = {name: i for i, name in enumerate(modalities)}
+    return " + ".join(sorted((first, second), key=lambda name: (order.get(name, len(order)), name)))

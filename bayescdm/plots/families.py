@@ -86,7 +86,9 @@ def plot_families(
         _region(ax, draws.sel(family=family), inner, outer)
         others = draws[["A", "mean_B"]].drop_sel(family=family).mean("sample")
         ax.scatter(others["A"], others["mean_B"], s=8, color=palette(ax).muted, alpha=0.6, linewidth=0)
-        ax.set_title(f"{family}\n" + ("1 run" if counts[family] == 1 else f"{counts[family]} runs"), fontsize=9)
+        ax.set_title(
+            f"{family}\n" + ("1 run" if counts[family] == 1 else f"{counts[family]} runs"), fontsize=9
+        )
         _format(ax, limits)
         stamp(ax, fit)
     return used

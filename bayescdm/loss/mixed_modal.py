@@ -1,0 +1,333 @@
+"""Mixed-modal token losses: each modality alone, pairs together, and whether a pair competes or helps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from bayescdm.errors import InputError, Note, RequestError, unknown_name
+from bayescdm.fit import Diagnosis, diagnose, summarise
+from bayescdm.intervals import check_probability, interval_columns
+from bayescdm.laws import compute_loss, mixed_modal_loss, mixed_modal_pair_loss
+from bayescdm.loss.fit import LOSS_DEFAULTS, PRIOR_DRAWS
+from bayescdm.loss.modeling import MixedModalData, pair_label
+from bayescdm.loss.prediction import LossPrediction
+from bayescdm.loss.scope import Scope
+from bayescdm.loss.study import SMALLEST_PARAMS, SMALLEST_VOLUME
+from bayescdm.modelfiles import load_model
+from bayescdm.sampling import SamplerSettings, compile_model, prior_draws
+
+__all__ = ["CAUTIONS", "MixedModalFit", "MixedModalStudy", "fit_mixed_modal", "simulate_mixed_modal"]
+
+CAUTIONS = (
+    Note(
+        "speech-text-caution",
+        "competition and synergy belong to the pair, the data and the tokenisers that were fitted: the "
+        "published speech–text experiment establishes no ratio of vision to language data",
+        "warning",
+    ),
+    Note(
+        "tokens-of-different-kinds",
+        "tokens of different modalities are different units, which the law adds up as the source does",
+    ),
+)
+SIZES = (8e6, 125e6, 350e6, 760e6, 1.3e9, 2.7e9, 6.7e9)
+VOLUMES = (5e9, 20e9, 100e9)
+TRUTH: dict[str, Any] = {
+    "modalities": {
+        "text": {"A": 130.0, "B": 480.0, "E": 1.9, "alpha": 0.28, "beta": 0.30},
+        "speech": {"A": 60.0, "B": 300.0, "E": 2.6, "alpha": 0.25, "beta": 0.28},
+        "image": {"A": 25.0, "B": 90.0, "E": 3.3, "alpha": 0.20, "beta": 0.22},
+    },
+    "pairs": {
+        "text + speech": {"C": 0.30, "A": 20.0, "B": 30.0, "alpha": 0.27, "beta": 0.25},
+        "text + image": {"C": 0.02, "A": 20.0, "B": 30.0, "alpha": 0.27, "beta": 0.25},
+    },
+}
+
+
+@dataclass(frozen=True)
+class MixedModalStudy:
+    """Training runs on one modality or on two.
+
+    Parameters
+    ----------
+    name : str
+    table : DataFrame, one row a run
+        ``first`` and ``second`` (modalities; ``second`` empty for runs on one), ``params``, ``volume_first``
+        and ``volume_second`` (tokens, absolute counts; 0 for no second), ``loss`` (mean over the modalities).
+    scope : Scope
+    simulated : bool
+    truth : dict
+        The known constants of a simulated study.
+
+    Raises
+    ------
+    InputError
+        Listing every count that is not absolute, every loss that is not positive, and every modality that
+        occurs in a pair but never alone: its own law must be known first.
+    """
+
+    name: str
+    table: pd.DataFrame
+    scope: Scope
+    simulated: bool = False
+    truth: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check counts and labels; collect all problems before raising."""
+        problems = []
+        alone = set(self.table.loc[self.table["second"] == "", "first"])
+        for row, run in self.table.iterrows():
+            if run["params"] < SMALLEST_PARAMS:
+                problems.append(f"row {row}: params {run['params']:g} is not an absolute count")
+            volumes = ["volume_first", *(["volume_second"] if run["second"] else [])]
+            problems += [
+                f"row {row}: {name} {run[name]:g} is not an absolute count of tokens"
+                for name in volumes
+                if not run[name] >= SMALLEST_VOLUME
+            ]
+            if not 0 < run["loss"] < np.inf:
+                problems.append(f"row {row}: loss {run['loss']:g} is not positive")
+        for modality in sorted({*self.table["first"], *self.table["second"]} - alone - {""}):
+            problems.append(f"modality '{modality}' has no run of its own: its law alone must be known first")
+        if problems:
+            raise InputError(problems)
+
+    @property
+    def modalities(self) -> list[str]:
+        """Modalities in order of appearance."""
+        return list(dict.fromkeys(self.table.loc[self.table["second"] == "", "first"]))
+
+    @property
+    def pairs(self) -> list[str]:
+        """Pairs in order of appearance, ``first + second`` in the order of `modalities`."""
+        both = self.table[self.table["second"] != ""]
+        return list(
+            dict.fromkeys(pair_label(a, b, self.modalities) for a, b in zip(both["first"], both["second"]))
+        )
+
+
+@dataclass(frozen=True)
+class MixedModalFit:
+    """Posterior draws of the mixed-modal laws.
+
+    Parameters
+    ----------
+    draws : DataTree
+        Groups ``posterior``, ``sample_stats`` and ``prior``.
+    study : MixedModalStudy
+    """
+
+    draws: xr.DataTree
+    study: MixedModalStudy
+
+    @property
+    def posterior(self) -> xr.Dataset:
+        """Posterior draws, dims chain, draw, modality and pair."""
+        return self.draws["posterior"].to_dataset()
+
+    @cached_property
+    def diagnosis(self) -> Diagnosis:
+        """Convergence of every quantity."""
+        return diagnose(self.posterior, self.draws["sample_stats"].to_dataset())
+
+    def summary(self, *, prob: float = 0.9) -> pd.DataFrame:
+        """Summarise the constants; ``interaction`` is that of each pair at the centre of the data.
+
+        Parameters
+        ----------
+        prob : float
+
+        Returns
+        -------
+        DataFrame
+            Columns as `bayescdm.fit.Fit.summary`.
+        """
+        wanted = ["reference_loss", "E", "alpha", "beta", "interaction", "C", "sigma"]
+        return summarise(self.posterior[wanted], self.draws["prior"].to_dataset(), prob=prob)
+
+    def interaction(self, table: pd.DataFrame, *, prob: float = 0.9) -> LossPrediction:
+        """How much a pair loses or gains against its modalities alone, and how sure that is.
+
+        Parameters
+        ----------
+        table : DataFrame, one row a question
+            ``first``, ``second``, ``params``, ``volume_first``, ``volume_second``, absolute counts.
+        prob : float
+            Probability of the equal-tailed interval.
+
+        Returns
+        -------
+        LossPrediction
+            The table with ``loss`` of the pair, ``interaction`` (nats per token, posterior mean; below 0 the
+            modalities help each other), its interval, ``p_synergy``, ``extrapolation``; the cautions.
+
+        Raises
+        ------
+        NotFoundError
+            A pair without runs: no pair predicts another.
+        RequestError
+            A count that is not positive.
+        """
+        lower, upper = interval_columns("law", check_probability(prob))
+        N, D_first, D_second = (table[c].to_numpy(float) for c in ("params", "volume_first", "volume_second"))
+        if min(N.min(), D_first.min(), D_second.min()) <= 0:
+            raise RequestError("params and both volumes must be positive, absolute counts")
+        pair = self._positions(table)
+        constants = [self._draws(name, pair) for name in ("C", "pair_A", "pair_B", "pair_alpha", "pair_beta")]
+        alone = [self._alone(table[which], N, D) for which, D in (("first", D_first), ("second", D_second))]
+        together = mixed_modal_pair_loss(*alone, N, D_first, D_second, *constants)
+        interaction = together - (alone[0] + alone[1]) / 2
+        low, high = np.quantile(interaction, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
+        flags = self.study.scope.extrapolates(params=N, volume=D_first)
+        flags |= self.study.scope.extrapolates(volume=D_second)
+        answer = table.assign(
+            loss=together.mean(axis=0),
+            interaction=interaction.mean(axis=0),
+            **{lower: low, upper: high},
+            p_synergy=(interaction < 0).mean(axis=0),
+            extrapolation=flags,
+        )
+        notes = (*self.diagnosis.notes, *self.study.scope.extrapolation_note(flags), *CAUTIONS)
+        return LossPrediction(answer, self.study.scope, notes)
+
+    def _positions(self, table: pd.DataFrame) -> np.ndarray:
+        """Position of each row's pair among the fitted ones."""
+        labels = [pair_label(a, b, self.study.modalities) for a, b in zip(table["first"], table["second"])]
+        for label in labels:
+            if label not in self.study.pairs:
+                raise unknown_name("pair", label, self.study.pairs)
+        return np.array([self.study.pairs.index(label) for label in labels])
+
+    def _alone(self, modality: pd.Series, N: np.ndarray, D: np.ndarray) -> np.ndarray:
+        """Loss of each row's modality trained alone, shape (draw, row)."""
+        which = np.array([self.study.modalities.index(label) for label in modality])
+        return mixed_modal_loss(
+            N, D, *(self._draws(name, which) for name in ("A", "B", "E", "alpha", "beta"))
+        )
+
+    def _draws(self, name: str, which: np.ndarray) -> np.ndarray:
+        """Draws of a constant for each row, shape (draw, row)."""
+        values = self.posterior[name].to_numpy()
+        return values.reshape(-1, values.shape[-1])[:, which]
+
+
+def mixed_modal_data(study: MixedModalStudy) -> MixedModalData:
+    """Turn a study of modalities and pairs into the labelled arrays of its model.
+
+    Parameters
+    ----------
+    study : MixedModalStudy
+
+    Returns
+    -------
+    MixedModalData
+    """
+    table, modalities, pairs = study.table, study.modalities, study.pairs
+    both = (table["second"] != "").to_numpy()
+    second = table["second"].where(both, table["first"])
+    labels = [pair_label(a, b, modalities) if a != b else "" for a, b in zip(table["first"], second)]
+    first_D = table["volume_first"].to_numpy(float)
+    second_D = np.where(both, table["volume_second"].to_numpy(float), first_D)
+    N = table["params"].to_numpy(float)
+    params_ref, volume_ref = np.exp(np.log(N).mean()), np.exp(np.log(first_D).mean())
+    return MixedModalData(
+        coords={"modality": modalities, "pair": pairs, "point": list(range(len(table)))},
+        first=pd.Index(modalities).get_indexer(table["first"]),
+        second=pd.Index(modalities).get_indexer(second),
+        pair=pd.Index(pairs, dtype="str").get_indexer(labels),
+        log_params=np.log(N / params_ref),
+        log_volume_first=np.log(first_D / volume_ref),
+        log_volume_second=np.log(second_D / volume_ref),
+        log_loss=np.log(table["loss"].to_numpy(float)),
+        weight=np.ones(len(table)),
+        params_ref=float(params_ref),
+        volume_ref=float(volume_ref),
+    )
+
+
+def fit_mixed_modal(
+    study: MixedModalStudy,
+    *,
+    seed: int = 1,
+    settings: SamplerSettings = LOSS_DEFAULTS,
+    progress: bool = False,
+) -> MixedModalFit:
+    """Draw from the posterior of the laws of all modalities and pairs of a study.
+
+    Parameters
+    ----------
+    study : MixedModalStudy
+    seed : int
+    settings : SamplerSettings
+    progress : bool
+        Show a progress bar on standard error.
+
+    Returns
+    -------
+    MixedModalFit
+
+    Notes
+    -----
+    Aghajanyan et al. (arXiv 2301.03728); priors in ``models/mixed_modal.py``.
+    """
+    compiled = compile_model(load_model("mixed_modal").build, mixed_modal_data(study))
+    tree = compiled.sample(seed=seed, settings=settings, progress=progress)
+    observed = [rv.name for rv in compiled.model.observed_RVs]
+    tree["prior"] = xr.DataTree(prior_draws(compiled.model, PRIOR_DRAWS, seed).drop_vars(observed))
+    return MixedModalFit(tree, study)
+
+
+def simulate_mixed_modal(*, seed: int = 0, noise: float = 0.005) -> MixedModalStudy:
+    """Draw runs on text, speech and image tokens, alone and in pairs, from known laws.
+
+    Parameters
+    ----------
+    seed : int
+    noise : float
+        Relative spread of one run.
+
+    Returns
+    -------
+    MixedModalStudy
+        Called simulated. Text and speech help each other in large models, text and image compete.
+
+    Examples
+    --------
+    >>> study = simulate_mixed_modal()
+    >>> study.pairs
+    ['text + speech', 'text + image']
+    """
+    rng = np.random.default_rng(seed)
+    alone = {
+        (name, N, D): compute_loss(N, D, **law)
+        for name, law in TRUTH["modalities"].items()
+        for N in SIZES
+        for D in VOLUMES
+    }
+    rows = [(name, "", N, D, 0.0, loss) for (name, N, D), loss in alone.items()]
+    for label, law in TRUTH["pairs"].items():
+        first, second = label.split(" + ")
+        for N in SIZES:
+            for D in VOLUMES:
+                losses = alone[first, N, D], alone[second, N, D]
+                rows.append((first, second, N, D, D, mixed_modal_pair_loss(*losses, N, D, D, **law)))
+    columns = ["first", "second", "params", "volume_first", "volume_second", "loss"]
+    table = pd.DataFrame(rows, columns=columns)
+    table["loss"] *= np.exp(rng.normal(0, noise, len(table)))
+    scope = Scope(
+        metric="token loss, mean over the modalities",
+        objective="next-token loss on discrete tokens of one or two modalities",
+        data_distribution="simulated",
+        architecture="simulated",
+        ranges={"params": (min(SIZES), max(SIZES)), "volume": (min(VOLUMES), max(VOLUMES))},
+        units={"metric": "nats per token", "params": "parameters", "volume": "tokens of a modality"},
+        source=f"simulated with seed {seed}, laws of Aghajanyan et al. 2023 (arXiv 2301.03728)",
+    )
+    return MixedModalStudy("simulated mixed-modal runs", table, scope, simulated=True, truth=TRUTH)
