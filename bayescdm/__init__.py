@@ -18,12 +18,21 @@ if TYPE_CHECKING:
         transfer_coefficients,
     )
     from bayescdm.datasets import datasets, load_dataset
+    from bayescdm.describe import describe
     from bayescdm.errors import BayesCDMError, Note
     from bayescdm.fit import Fit, fit, load_fit
+    from bayescdm.identify import identifiability
     from bayescdm.modelfiles import model_names
     from bayescdm.pointfit import PointFit, point_fit
     from bayescdm.predict import predict, predict_draws, prediction_table
-    from bayescdm.reading import load_study, read_candidates
+    from bayescdm.reading import (
+        fix_study,
+        load_study,
+        parse_count,
+        read_candidates,
+        read_runs,
+        read_text_scores,
+    )
     from bayescdm.sampling import SamplerSettings
     from bayescdm.simulate import simulate
     from bayescdm.study import Study
@@ -46,21 +55,27 @@ _HOME = {
     "compare_models": "compare",
     "compare_variants": "compare",
     "datasets": "datasets",
+    "describe": "describe",
     "difference": "compare",
     "family_draws": "compare",
     "fit": "fit",
     "fit_capability": "capability",
+    "fix_study": "reading",
+    "identifiability": "identify",
     "load_dataset": "datasets",
     "load_fit": "fit",
     "load_study": "reading",
     "model_names": "modelfiles",
     "pairwise_probability": "compare",
+    "parse_count": "reading",
     "point_fit": "pointfit",
     "predict": "predict",
     "predict_draws": "predict",
     "prediction_table": "predict",
     "rank_backbones": "compare",
     "read_candidates": "reading",
+    "read_runs": "reading",
+    "read_text_scores": "reading",
     "simulate": "simulate",
     "transfer_coefficients": "compare",
     "validate": "validate",
@@ -80,21 +95,27 @@ __all__ = [
     "compare_models",
     "compare_variants",
     "datasets",
+    "describe",
     "difference",
     "family_draws",
     "fit",
     "fit_capability",
+    "fix_study",
+    "identifiability",
     "load_dataset",
     "load_fit",
     "load_study",
     "model_names",
     "pairwise_probability",
+    "parse_count",
     "point_fit",
     "predict",
     "predict_draws",
     "prediction_table",
     "rank_backbones",
     "read_candidates",
+    "read_runs",
+    "read_text_scores",
     "simulate",
     "transfer_coefficients",
     "validate",

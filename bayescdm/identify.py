@@ -28,8 +28,7 @@ def identifiability(study: Study, *, components: int | None = None) -> tuple[Not
     ----------
     study : Study
     components : int, optional
-        K, the number of text components; by default what the study's settings say, or the fewest with
-        95 % of the variance.
+        K, the number of text components; by default the fewest with 95 % of the variance.
 
     Returns
     -------
@@ -222,9 +221,9 @@ def recipe_groups(runs: pd.DataFrame) -> list[set[str]]:
 def _components(study: Study, components: int | None) -> tuple[int | None, pd.Series | None]:
     """K, and PC1 of every scored backbone as a stand-in for S; None where there are no components."""
     try:
-        capability = fit_capability(study, components=components or study.settings.get("components"))
+        capability = fit_capability(study, components=components)
     except BayesCDMError:
-        return components or study.settings.get("components"), None
+        return components, None
     return len(capability.components), capability.scores["PC1"]
 
 

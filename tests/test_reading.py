@@ -606,7 +606,7 @@ class TestLayouts:
             ("[units]\nvolume = '3 lorries!'\n", "no unit of volume"),
             ("name = \n", "not valid TOML"),
             ("[groups]\nocr = 'TextVQA'\n", "a table of lists"),
-            ("population = 'some'\n", "'all' or 'with_runs'"),
+            ("ignore = 'licence'\n", "a list of texts"),
         ],
     )
     def test_faulty_settings_are_refused(self, settings, reason, tmp_path):

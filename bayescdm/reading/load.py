@@ -297,8 +297,6 @@ def _study(
             "units": {"text_scores": text.unit, "runs": runs.unit},
             "columns": dict(settings.columns),
             "recipe_columns": runs.columns.recipe,
-            "components": settings.components,
-            "population": settings.population,
         },
     )
 

@@ -16,7 +16,6 @@ from bayescdm.reading.labels import nearest
 __all__ = ["Settings", "read_settings"]
 
 UNITS = ("percent", "fraction")
-POPULATIONS = ("all", "with_runs")
 _SCALES = {"": 1, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 
 
@@ -38,7 +37,7 @@ def _is_table(value: Any) -> bool:
 
 #: Key → what its value must be, as a test and in words.
 _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    **dict.fromkeys(("name", "recipe", "benchmark", "population"), (_is_text, "a text")),
+    **dict.fromkeys(("name", "recipe", "benchmark"), (_is_text, "a text")),
     **dict.fromkeys(("recipe_columns", "ignore"), (_are_texts, "a list of texts")),
     **dict.fromkeys(("columns", "units", "column_units"), (_is_table, "a table of texts")),
     "groups": (
@@ -46,7 +45,6 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
         "a table of lists of texts",
     ),
     "volume_ref": (_is_number, "a number above 0"),
-    "components": (lambda x: _is_number(x) and isinstance(x, int), "a whole number above 0"),
 }
 
 
@@ -80,10 +78,6 @@ class Settings:
         Named groups of benchmarks.
     volume_ref : float, optional
         D_ref, an absolute count.
-    components : int, optional
-        K, the number of principal components.
-    population : {"all", "with_runs"}, optional
-        Backbones that the components are made from.
     """
 
     name: str | None = None
@@ -99,8 +93,6 @@ class Settings:
     benchmark: str | None = None
     groups: Mapping[str, list[str]] = field(default_factory=dict)
     volume_ref: float | None = None
-    components: int | None = None
-    population: str | None = None
 
 
 def read_settings(path: Path, findings: Findings) -> Settings:
@@ -134,7 +126,6 @@ def read_settings(path: Path, findings: Findings) -> Settings:
         _check_choice(units.get(key), UNITS, f"units.{key}", place, findings)
     for column, unit in given.get("column_units", {}).items():
         _check_choice(unit, UNITS, f"column_units.{column}", place, findings)
-    _check_choice(given.get("population"), POPULATIONS, "population", place, findings)
     scale, noun = _volume_unit(units.get("volume"), place, findings)
     return Settings(
         name=given.get("name"),
@@ -150,8 +141,6 @@ def read_settings(path: Path, findings: Findings) -> Settings:
         benchmark=given.get("benchmark"),
         groups=given.get("groups", {}),
         volume_ref=given.get("volume_ref"),
-        components=given.get("components"),
-        population=given.get("population"),
     )
 
 
