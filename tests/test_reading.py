@@ -412,8 +412,18 @@ class TestCounts:
         (line,) = refusal(load_study, path)
         assert "column 'params_b'" in line
 
+    def test_sizes_in_the_unit_of_the_other_column_are_one_line(self, tmp_path):
+        content = CLEAN["text_scores"].replace("params_b", "params", 1)
+        (line,) = refusal(load_study, folder(tmp_path, text_scores=content))
+        assert "give the column its unit" in line
+
 
 class TestNames:
+    def test_a_family_with_a_slip_of_the_pen_is_flagged(self, tmp_path):
+        study = load_study(folder(tmp_path, text_scores=edited("text_scores", (3, "family", "Larkspr-2"))))
+        assert places(study.notes, "similar-families") == ["text_scores.csv:3:family"]
+        assert "Larkspr-2" in study.families
+
     @pytest.mark.parametrize("name", ["Larkspur-2-3B", "larkspur_2-3b", "invented/larkspur-2-3b"])
     def test_names_are_matched_when_one_can_be_meant(self, name, tmp_path):
         study = load_study(folder(tmp_path, runs=edited("runs", (3, "backbone", name))))
@@ -649,6 +659,15 @@ class TestFiles:
     def test_separators(self, separator, tmp_path):
         study = load_study(folder(tmp_path, runs=text(table("runs"), separator)))
         assert len(study.runs) == 10 and "separator" in codes(study.notes)
+
+    def test_quoted_cells_behind_spaces(self, tmp_path):
+        content = "\n".join(", ".join(f'"{cell}"' for cell in row) for row in table("runs"))
+        assert len(load_study(folder(tmp_path, runs=content)).runs) == 10
+
+    def test_a_title_of_absurd_length_is_refused(self, tmp_path):
+        content = CLEAN["runs"].replace("source", "s" * 5000, 1)
+        (line,) = refusal(load_study, folder(tmp_path, runs=content))
+        assert "longer than 200" in line and len(line) < 300
 
     @pytest.mark.parametrize("end", ["\r\n", "\r"])
     def test_line_ends(self, end, tmp_path):

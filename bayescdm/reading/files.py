@@ -102,7 +102,9 @@ def _text_rows(text: str, key_titles: Sequence[str], file: str, findings: Findin
     rows, start = [], 1
     try:
         separator = _separator(text, key_titles)
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+        reader = csv.reader(
+            io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True, strict=True
+        )
         for cells in reader:
             rows.append((start, [cell.strip(" \t") for cell in cells]))
             start = reader.line_num + 1

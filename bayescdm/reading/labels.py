@@ -9,7 +9,16 @@ from difflib import get_close_matches
 
 from bayescdm.reading.cells import undecorated
 
-__all__ = ["Labels", "clean_label", "clean_title", "fold", "label_key", "nearest", "spelled_differently"]
+__all__ = [
+    "Labels",
+    "clean_label",
+    "clean_title",
+    "fold",
+    "label_key",
+    "likely_typos",
+    "nearest",
+    "spelled_differently",
+]
 
 _HYPHENS = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe63\uff0d"), "-")
 _INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f"), "")
@@ -157,6 +166,40 @@ def spelled_differently(labels: Iterable[str]) -> dict[str, str]:
         chosen = max(spellings, key=lambda name: spellings[name])
         usual |= {name: chosen for name in spellings if name != chosen}
     return usual
+
+
+def likely_typos(labels: Iterable[str]) -> list[tuple[str, str]]:
+    """Return pairs of labels that differ by one letter left out or two exchanged, digits being the same.
+
+    Parameters
+    ----------
+    labels : iterable of str
+
+    Returns
+    -------
+    list of (str, str)
+        The label that comes first stands first. A letter replaced by another is not taken for a typo:
+        Mistral and Mixtral are two families.
+
+    Examples
+    --------
+    >>> likely_typos(["Larkspur-2", "Larkspr-2", "Larkspur-3", "Mistral", "Mixtral"])
+    [('Larkspur-2', 'Larkspr-2')]
+    """
+    known = list(dict.fromkeys(labels))
+    return [(a, b) for i, a in enumerate(known) for b in known[i + 1 :] if _one_slip(fold(a), fold(b))]
+
+
+def _one_slip(a: str, b: str) -> bool:
+    """Whether one letter is missing in one of two words of some length, or two neighbours are exchanged."""
+    short, long = sorted((a, b), key=len)
+    if len(short) < 5 or re.findall(r"\d", a) != re.findall(r"\d", b) or short == long:
+        return False
+    if len(long) == len(short):
+        differing = [i for i in range(len(long)) if long[i] != short[i]]
+        exchanged = len(differing) == 2 and differing[1] == differing[0] + 1
+        return exchanged and sorted(long) == sorted(short)
+    return len(long) == len(short) + 1 and any(long[:i] + long[i + 1 :] == short for i in range(len(long)))
 
 
 def _without_organisation(label: str) -> str:

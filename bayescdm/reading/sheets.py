@@ -19,6 +19,7 @@ __all__ = ["SUFFIXES", "Sheet", "read_sheet"]
 SUFFIXES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
 #: Longer cells are no label and no figure, but a lost quote or pasted text.
 LONGEST_CELL = 2000
+LONGEST_TITLE = 200
 
 
 @dataclass
@@ -193,6 +194,9 @@ def _name_columns(sheet: Sheet, titles: list[str]) -> bool:
     for i, title in enumerate(cleaned):
         if not title:
             sheet.findings.refuse(header, f"column {i + 1} has no title: give it one", titles[i])
+            failed = True
+        elif len(title) > LONGEST_TITLE:
+            sheet.findings.refuse(header, f"is longer than {LONGEST_TITLE} characters: shorten it", title)
             failed = True
         elif title in cleaned[:i]:
             first = cleaned.index(title) + 1

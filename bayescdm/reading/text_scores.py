@@ -12,7 +12,7 @@ import pandas as pd
 from bayescdm.reading.cells import CellError, ProductError, is_missing, is_placeholder, read_count
 from bayescdm.reading.columns import drop_columns_of_words, drop_other_columns, name_columns, require_columns
 from bayescdm.reading.findings import shown
-from bayescdm.reading.labels import Labels, clean_label, spelled_differently
+from bayescdm.reading.labels import Labels, clean_label, likely_typos, spelled_differently
 from bayescdm.reading.scores import find_decimal_mark, flag_suspects, read_scores, to_fractions
 from bayescdm.reading.settings import Settings
 from bayescdm.reading.sheets import Sheet
@@ -94,6 +94,7 @@ def text_table(
         _merge_duplicates(sheet, scores, sizes)
         refuse_two_spellings(sheet, "family", "families")
         refuse_two_spellings(sheet, "backbone", "backbones")
+        _flag_typos(sheet)
     kept = scores[scores["row"].isin(sheet.table.index)]
     flag_suspects(sheet, kept)
     return _assembled(sheet, kept, sizes, benchmarks, unit)
@@ -184,6 +185,7 @@ def _sizes(sheet: Sheet) -> dict[str, dict[int, float]]:
     found: dict[str, dict[int, float]] = {"params": {}, "active_params": {}, "text_tokens": {}}
     columns = [(name, name.removesuffix("_b"), 9 if name.endswith("_b") else 0) for name in SIZES]
     for title, name, power in [*columns, ("text_tokens", "text_tokens", 0)]:
+        impossible = []
         for row, text in list(sheet.cells(title)) if title in sheet.table else []:
             if is_missing(text) or is_placeholder(text):
                 if text:
@@ -199,15 +201,20 @@ def _sizes(sheet: Sheet) -> dict[str, dict[int, float]]:
                 continue
             value = count.value.scaleb(power) if count.bare else count.value
             if not 10**6 <= value <= 10**16:
-                sheet.refuse(row, title, f"would be {value:g} {name}: write a figure such as 7B")
+                impossible.append((row, f"would be {value:g} {name.replace('_', ' ')}"))
                 continue
             found[name][row] = float(value)
             if count.active is not None:
                 _take_active(sheet, row, title, count.active, found)
             if count.why:
-                sheet.repair(
-                    "count-converted", row, title, f"{value.scaleb(-power).normalize():f}", count.why
-                )
+                written = f"{value.scaleb(-power).normalize():f}"
+                sheet.repair("count-converted", row, title, written, count.why)
+        many = len(impossible) > len(found[name])
+        hint = (
+            f"give the column its unit ({name}, or {name}_b in billions)" if many else "write one such as 7B"
+        )
+        for row, what in impossible[:1] if many else impossible:
+            sheet.refuse(row, title, f"{what}: {hint}")
     return found
 
 
@@ -271,6 +278,18 @@ def refuse_two_spellings(sheet: Sheet, column: str, noun: str) -> None:
             first = next(r for r, text in cells.items() if text == usual[label])
             what = f"and '{usual[label]}' (row {first}) would be two {noun}: spell both in one way"
             sheet.findings.refuse(sheet.place(row, column), what, label)
+
+
+def _flag_typos(sheet: Sheet) -> None:
+    """Warn of families that differ as a slip of the pen does; they stay two."""
+    rows: dict[str, int] = {}
+    for row, label in sheet.cells("family"):
+        rows.setdefault(label, row)
+    for first, second in likely_typos(rows):
+        message = (
+            f"'{second}' and '{first}' (row {rows[first]}) are two families here; please check the spelling"
+        )
+        sheet.findings.note("similar-families", sheet.place(rows[second], "family"), message, "warning")
 
 
 def _assembled(
