@@ -11,6 +11,7 @@ import csv
 import io
 import re
 import tempfile
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -153,6 +154,7 @@ MARKERS = {
     "none",
     "#n/a",
 }
+LETTERS = re.compile(r"[\W_]")
 PLAIN = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -355,7 +357,8 @@ def check_outcome(study: MutatedStudy) -> str:
         for name, content in study.contents.items():
             (path / f"{name}.csv").write_bytes(content)
         try:
-            loaded = load_study(path)
+            with warnings.catch_warnings(action="error"):
+                loaded = load_study(path)
         except BayesCDMError as error:
             assert str(error).strip()
             assert all(line.isprintable() for line in str(error).split("\n"))
@@ -381,6 +384,15 @@ def _plain_rows(study: MutatedStudy, name: str) -> list[tuple[int, list[str]]]:
     return rows
 
 
+def _header_and_body(study: MutatedStudy, name: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Titles, and the rows below them: the header is the first row that names the backbone."""
+    rows = _plain_rows(study, name)
+    at = next(
+        i for i, (_, cells) in enumerate(rows) if any(LETTERS.sub("", c).lower() == "backbone" for c in cells)
+    )
+    return rows[at][1], rows[at + 1 :]
+
+
 def _expected(cell: str, unit: str) -> float:
     return float(cell) / 100 if unit == "percent" else float(cell)
 
@@ -389,13 +401,8 @@ def _check_text_scores(study: MutatedStudy, found, said: set[str]) -> None:
     """Every plainly written score of the file is in the table, or a note names it."""
     by_row = dict(zip(found.rows, found.text_scores.to_numpy()))
     columns = {name: i for i, name in enumerate(found.text_scores.columns)}
-    rows = _plain_rows(study, "text_scores")
-    header = next(cells for _, cells in rows if "backbone" in cells or any("ackbone" in c for c in cells))
-    below = False
-    for number, cells in rows:
-        if not below:
-            below = cells == header
-            continue
+    header, body = _header_and_body(study, "text_scores")
+    for number, cells in body:
         for title, cell in zip(header, cells):
             where = {f"text_scores.csv:{number}:{title}", f"text_scores.csv:{number}"}
             if where & said or title not in columns:
@@ -417,13 +424,8 @@ def _check_runs(study: MutatedStudy, found, said: set[str], messages: str) -> No
     """Every plainly written score of the file stands among the scores with its volume, or a note names it."""
     scores = found.scores
     pairs = list(zip(scores["benchmark"], scores["volume"], scores["score"]))
-    rows = _plain_rows(study, "runs")
-    header = next(cells for _, cells in rows if any("ackbone" in c for c in cells))
-    below = False
-    for number, cells in rows:
-        if not below:
-            below = cells == header
-            continue
+    header, body = _header_and_body(study, "runs")
+    for number, cells in body:
         row = dict(zip(header, cells))
         volume = row.get(found.columns.volume, "")
         if not ({f"runs.csv:{number}:{found.columns.volume}", f"runs.csv:{number}"} & said):

@@ -606,6 +606,11 @@ class TestLayouts:
         with pytest.raises(NotFoundError, match="did you mean 'POPE'"):
             load_study(path, benchmarks="POP")
 
+    def test_a_benchmark_that_no_run_has_leaves_nothing(self, tmp_path):
+        settings = 'benchmark = "ocr"\n[groups]\nocr = ["TextVQA"]\n'
+        lines = refusal(load_study, folder(tmp_path, settings=settings))
+        assert len(lines) == 2 and "none of its 6 runs has TextVQA" in lines[0]
+
     @pytest.mark.parametrize(
         ("settings", "reason"),
         [
@@ -616,6 +621,10 @@ class TestLayouts:
             ("[units]\nvolume = '3 lorries!'\n", "no unit of volume"),
             ("name = \n", "not valid TOML"),
             ("[groups]\nocr = 'TextVQA'\n", "a table of lists"),
+            ("[columns]\nbackbone = 'Modell'\n", "no column of the files"),
+            ("[columns]\nbakbone = 'backbone'\n", "nearest: 'backbone'"),
+            ("[column_units]\nBHH = 'percent'\n", "nearest: 'BBH'"),
+            ("ignore = ['licence']\n", "no column of the files"),
             ("ignore = 'licence'\n", "a list of texts"),
         ],
     )
@@ -770,13 +779,32 @@ class TestWholeStudies:
         assert not (tmp_path / "out").exists()
         assert sorted(p.name for p in path.iterdir()) == before
 
+    @pytest.mark.parametrize(
+        ("edits", "reason"),
+        [
+            ([(row, "score", "-") for row in range(2, 12)], "holds no score"),
+            ([(row, "benchmark", "Average") for row in range(2, 12)], "holds no score"),
+        ],
+    )
+    def test_runs_without_scores_are_refused(self, edits, reason, tmp_path):
+        (line,) = refusal(load_study, folder(tmp_path, runs=edited("runs", *edits)))
+        assert reason in line
+
+    def test_text_scores_without_scores_are_refused(self, tmp_path):
+        rows = [row if i == 0 else [*row[:4], *[""] * 6] for i, row in enumerate(table("text_scores"))]
+        (line,) = refusal(load_study, folder(tmp_path, text_scores=text(rows)))
+        assert "text scores of 0 backbones" in line
+
     def test_no_variance_is_refused(self, tmp_path):
         edits = [(row, "score", "50") for row in range(2, 12)]
         assert "no score varies" in refusal(load_study, folder(tmp_path, runs=edited("runs", *edits)))[0]
 
     def test_one_backbone_is_refused(self, tmp_path):
         edits = [(row, "backbone", "larkspur-2-1b") for row in range(2, 12)]
-        assert "only one backbone" in refusal(load_study, folder(tmp_path, runs=edited("runs", *edits)))[0]
+        assert (
+            "only 'larkspur-2-1b' has text scores"
+            in refusal(load_study, folder(tmp_path, runs=edited("runs", *edits)))[0]
+        )
 
     def test_runs_of_backbones_without_scores_are_kept_and_named(self, tmp_path):
         columns = table("text_scores")[0][4:]

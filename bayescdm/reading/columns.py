@@ -46,7 +46,7 @@ def is_average(title: str) -> bool:
 
 
 def name_columns(sheet: Sheet, known: Sequence[str], settings: Settings) -> None:
-    """Rename columns to our names where the user or the spelling says which is which.
+    """Leave out columns that the user ignores; rename others where user or spelling say which is which.
 
     Parameters
     ----------
@@ -54,8 +54,11 @@ def name_columns(sheet: Sheet, known: Sequence[str], settings: Settings) -> None
     known : sequence of str
         Our names for this kind of file.
     settings : Settings
-        `columns` maps our names to titles.
+        `columns` maps our names to titles, `ignore` lists titles.
     """
+    ignored = {clean_title(title) for title in settings.ignore}
+    for title in [title for title in sheet.table.columns if title in ignored]:
+        sheet.drop_column("column-ignored", title, "ignored, as study.toml says")
     for name, title in settings.columns.items():
         wanted = clean_title(title)
         if name in known and wanted in sheet.table and name != wanted:
@@ -114,15 +117,10 @@ def require_columns(sheet: Sheet, required: Sequence[str], optional: Sequence[st
     return not missing
 
 
-def drop_other_columns(sheet: Sheet, known: Sequence[str], settings: Settings) -> None:
-    """Leave out, with notes, columns that the user ignores, averages, and those known to be no benchmark."""
-    ignored = {clean_title(title) for title in settings.ignore}
-    for title in list(sheet.table.columns):
-        if title in ignored:
-            sheet.drop_column("column-ignored", title, "ignored, as study.toml says")
-        elif title in known:
-            continue
-        elif is_average(title):
+def drop_other_columns(sheet: Sheet, known: Sequence[str]) -> None:
+    """Leave out, with notes, averages and columns known to be no benchmark."""
+    for title in [title for title in sheet.table.columns if title not in known]:
+        if is_average(title):
             sheet.drop_column("average-skipped", title, "an average is no benchmark: left out")
         elif _NO_BENCHMARK.fullmatch(fold(title)):
             sheet.drop_column("column-ignored", title, "not a benchmark: left out")

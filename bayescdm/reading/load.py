@@ -15,7 +15,7 @@ from bayescdm.outliers import flag_text_outliers, outlier_notes
 from bayescdm.reading.findings import Findings, Place
 from bayescdm.reading.labels import nearest
 from bayescdm.reading.runs import ACCURACY, RunTable, run_table
-from bayescdm.reading.settings import Settings, read_settings
+from bayescdm.reading.settings import Settings, check_names, read_settings
 from bayescdm.reading.sheets import SUFFIXES, Sheet, read_sheet
 from bayescdm.reading.text_scores import TextTable, text_table
 from bayescdm.study import Study
@@ -68,8 +68,7 @@ def load_study(path_or_name: str | Path, *, benchmarks: str | Sequence[str] | No
         return _load_packaged(str(path_or_name), benchmarks or "average")
     files = read_files(folder)
     files.findings.raise_problems()
-    if files.text is None or files.runs is None:  # problems say why, and have been raised
-        raise AssertionError("a table is missing without a problem that says so")
+    assert files.text is not None and files.runs is not None  # otherwise a problem said why
     study = _study(files.text, files.runs, files.settings, folder.resolve().name, benchmarks)
     return study.with_notes(*files.findings.notes, *study.unscored_notes(), *_outliers(study))
 
@@ -206,6 +205,10 @@ def read_files(folder: Path) -> StudyFiles:
     )
     text = text_table(text_sheet, settings) if text_sheet else None
     runs = run_table(run_sheet, settings, text.text_scores.index if text else None) if run_sheet else None
+    if text and runs:
+        titles = dict.fromkeys(t for sheet in (text_sheet, run_sheet) if sheet for t in sheet.read_titles)
+        benchmarks = [*text.text_scores.columns, *runs.scores["benchmark"].unique()]
+        check_names(settings, titles, benchmarks, Place("study.toml"), findings)
     if text and runs and not findings.problems:
         _refuse_uninformative(text, runs, text_sheet, run_sheet, findings)
     return StudyFiles(findings, settings, (text_sheet, run_sheet), text, runs)
@@ -254,19 +257,22 @@ def _refuse_uninformative(
     scored = text.text_scores.index[text.text_scores.notna().any(axis=1)]
     used = pd.unique(runs.scores["backbone"])
     informative = [name for name in used if name in scored]
-    if not informative:
-        findings.refuse(run_sheet.place(0, "backbone"), "none of its backbones has a text score: add some")
+    if runs.scores.empty:
+        findings.refuse(run_sheet.place(), "holds no score: add some")
+    elif len(scored) < 2:
+        findings.refuse(
+            text_sheet.place(), f"has text scores of {len(scored)} backbones: at least two are needed"
+        )
     elif len(informative) < 2:
-        what = f"only one backbone ('{informative[0]}') has text scores and runs: at least two are needed"
+        which = f"only '{informative[0]}'" if informative else "none"
+        what = f"of its backbones, {which} has text scores: at least two are needed"
         findings.refuse(run_sheet.place(0, "backbone"), what)
+    if findings.problems:
+        return
     for benchmark, figures in text.text_scores.items():
         measured = figures.dropna()
-        if len(measured) < 2 or measured.nunique() < 2:
-            what = (
-                f"is the same for all of its {len(measured)} backbones"
-                if len(measured) > 1
-                else "has no two scores"
-            )
+        if measured.nunique() < 2:
+            what = f"has one value for all {len(measured)} backbones measured"
             hint = f"{what}: a benchmark must vary; add scores, or list it in study.toml under ignore"
             findings.refuse(text_sheet.place(0, str(benchmark)), hint)
     spread = runs.scores.groupby("benchmark")["score"].nunique()
@@ -281,6 +287,8 @@ def _study(
     wanted = benchmarks or settings.benchmark or "average"
     asked = ACCURACY if runs.columns.layout == "accuracy" and wanted == "average" else wanted
     averaged, left_out = average_runs(runs.scores, asked, groups=settings.groups)
+    if averaged.empty:
+        raise InputError([f"{note.where}: {note.message}" for note in left_out])
     return Study(
         name=settings.name or name,
         text_scores=text.text_scores,

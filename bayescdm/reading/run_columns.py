@@ -83,7 +83,7 @@ def find_columns(sheet: Sheet, settings: Settings) -> RunColumns | None:
         sheet.table.insert(0, "recipe", settings.recipe)
     volume = _volume_column(sheet, settings)
     averages = _averages(sheet, layout)
-    scores = _score_columns(sheet, layout, known, settings)
+    scores = _score_columns(sheet, layout, known)
     if volume is None or not scores:
         return None
     recipe = list(settings.recipe_columns) or [c for c in ("recipe", "vision_encoder") if c in sheet.table]
@@ -131,9 +131,9 @@ def _averages(sheet: Sheet, layout: str) -> dict[int, str]:
     return dict(sheet.cells(titles[0])) if titles else {}
 
 
-def _score_columns(sheet: Sheet, layout: str, known: tuple[str, ...], settings: Settings) -> list[str]:
+def _score_columns(sheet: Sheet, layout: str, known: tuple[str, ...]) -> list[str]:
     """Titles of the columns that hold scores; everything else that is not ours is left out with a note."""
-    drop_other_columns(sheet, known, settings)
+    drop_other_columns(sheet, known)
     if layout != "wide":
         for title in [title for title in sheet.table.columns if title not in known]:
             sheet.drop_column(

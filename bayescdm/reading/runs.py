@@ -184,11 +184,10 @@ def _volumes(sheet: Sheet, column: str, settings: Settings) -> dict[int, float]:
 def _flag_small_volumes(sheet: Sheet, column: str, volumes: Mapping[int, float]) -> None:
     """Warn of volumes so small beside the others that a letter such as M may be missing."""
     known = [volume for volume in volumes.values() if not np.isnan(volume)]
+    median = float(np.median(known)) if known else 0.0
     for row, volume in volumes.items():
-        if volume * _SUSPICIOUS_RATIO < np.median(known):
-            message = (
-                f"{volume:g} is tiny beside the median of {np.median(known):g}; kept as it is, please check"
-            )
+        if volume * _SUSPICIOUS_RATIO < median:
+            message = f"{volume:g} is tiny beside the median of {median:g}; kept as it is, please check"
             sheet.findings.note("volume-suspect", sheet.place(row, column), message, "warning")
 
 

@@ -174,15 +174,13 @@ def _within_range(sheet: Sheet, scores: pd.DataFrame, stated: pd.Series) -> pd.D
     counts = scores["column"].value_counts()
     for benchmark, rows in too_high.groupby("column", sort=False):
         whole = len(rows) > 2 and len(rows) > counts[benchmark] / 2
+        many = f", like {len(rows)} of {counts[benchmark]} scores of '{benchmark}'" if whole else ""
         for score in rows.iloc[:1].itertuples() if whole else rows.itertuples():
             what = f"is outside 0–{score.limit}"
-            if whole:
-                what += (
-                    f", like {len(rows)} of {counts[benchmark]} scores of '{benchmark}': point sums are no "
-                )
-                what += "percentages; rescale them, or leave the benchmark out"
-            elif score.limit == 1:
-                what += ", and study.toml states fractions: write a fraction"
+            if score.limit == 1:
+                what += f"{many}, and study.toml states fractions: correct the unit there, or the score"
+            elif whole:
+                what += f"{many}: point sums are no percentages; rescale them, or leave the benchmark out"
             else:
                 what += ": write the score in percent or as a fraction"
             sheet.refuse(score.row, score.title, what)

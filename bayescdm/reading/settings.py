@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from bayescdm.reading.findings import Findings, Place
-from bayescdm.reading.labels import nearest
+from bayescdm.reading.labels import clean_title, nearest
 
-__all__ = ["Settings", "read_settings"]
+__all__ = ["Settings", "check_names", "read_settings"]
 
 UNITS = ("percent", "fraction")
+#: Names that a title can be mapped to, in either file.
+OUR_COLUMNS = (
+    *(
+        "backbone",
+        "family",
+        "variant",
+        "params_b",
+        "params",
+        "active_params_b",
+        "active_params",
+        "text_tokens",
+    ),
+    *("recipe", "vision_encoder", "vlm", "samples", "tokens", "volume", "benchmark", "score", "accuracy"),
+    *("standard_error", "source"),
+)
 _SCALES = {"": 1, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 
 
@@ -142,6 +157,43 @@ def read_settings(path: Path, findings: Findings) -> Settings:
         groups=given.get("groups", {}),
         volume_ref=given.get("volume_ref"),
     )
+
+
+def check_names(
+    settings: Settings, titles: Collection[str], benchmarks: Collection[str], place: Place, findings: Findings
+) -> None:
+    """Record a problem for each title and benchmark in study.toml that the files do not have.
+
+    Parameters
+    ----------
+    settings : Settings
+    titles : collection of str
+        All titles of both files, cleaned.
+    benchmarks : collection of str
+        Text benchmarks and multimodal ones.
+    place : Place
+        Of ``study.toml``.
+    findings : Findings
+        Takes problems; benchmarks of a group that no run has are a note.
+    """
+    for key, named in (("columns", settings.columns.values()), ("ignore", settings.ignore)):
+        for title in named:
+            if clean_title(title) not in titles:
+                findings.refuse(
+                    place, f"is under '{key}', but no column of the files; {nearest(title, titles)}", title
+                )
+    for name in settings.columns:
+        if name not in OUR_COLUMNS and name not in settings.recipe_columns:
+            what = f"is under 'columns', but no column that we know; {nearest(name, OUR_COLUMNS)}"
+            findings.refuse(place, what, name)
+    for name in settings.column_units:
+        if name not in benchmarks:
+            what = f"is under 'column_units', but no benchmark of the files; {nearest(name, benchmarks)}"
+            findings.refuse(place, what, name)
+    for group, names in settings.groups.items():
+        if absent := [name for name in names if name not in benchmarks]:
+            message = f"group '{group}' holds {', '.join(absent)}, which no run has"
+            findings.note("group-without-benchmark", place, message, "warning")
 
 
 def _is_valid(key: str, value: Any, place: Place, findings: Findings) -> bool:

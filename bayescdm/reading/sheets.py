@@ -33,6 +33,8 @@ class Sheet:
         Indexed by line number; a refused cell is None.
     findings : Findings
     header_row : int
+    read_titles : tuple of str
+        All titles of the file, cleaned.
     titles : dict of str to str
         For columns that the user renamed in study.toml: what they are called in the file.
     """
@@ -41,6 +43,7 @@ class Sheet:
     table: pd.DataFrame
     findings: Findings
     header_row: int = 1
+    read_titles: tuple[str, ...] = ()
     titles: dict[str, str] = field(default_factory=dict)
     decimal: str = "."
 
@@ -208,6 +211,7 @@ def _name_columns(sheet: Sheet, titles: list[str]) -> bool:
             place = sheet.place(sheet.header_row, title)
             sheet.findings.repaired("header-cleaned", place, titles[i], title, "marks and pictures removed")
     sheet.table.columns = pd.Index(cleaned, dtype=object)
+    sheet.read_titles = tuple(cleaned)
     return not failed
 
 

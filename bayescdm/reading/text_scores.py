@@ -72,7 +72,7 @@ def text_table(
     name_columns(sheet, KNOWN, settings)
     if not require_columns(sheet, REQUIRED[:1] if candidates else REQUIRED, OPTIONAL):
         return None
-    drop_other_columns(sheet, KNOWN, settings)
+    drop_other_columns(sheet, KNOWN)
     clean_labels(sheet, ("backbone", "family", "variant"))
     if candidates:
         _fill_unknown(sheet)
