@@ -105,7 +105,7 @@ class ComputeLaw:
                 raise unknown_name("family", family, families)
             posterior = posterior.sel(family=family)
         constants = {name: posterior[name].to_numpy().ravel() for name in names}
-        notes = (*fit.diagnosis.notes, *fit.study.notes, *_own_notes(fit.scope))
+        notes = (*fit.diagnose().notes, *fit.study.notes, *_own_notes(fit.scope))
         return cls(f"posterior of {fit.study.name}", **constants, scope=fit.scope, notes=notes)
 
     def loss(self, params: np.ndarray, tokens: np.ndarray) -> np.ndarray:

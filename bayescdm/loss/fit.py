@@ -75,22 +75,30 @@ class LossFit:
         """What the runs behind the law were."""
         return self.study.scope
 
+    def diagnose(self) -> Diagnosis:
+        """Check convergence of every quantity of the posterior.
+
+        Returns
+        -------
+        Diagnosis
+        """
+        return self._diagnosis
+
     @cached_property
-    def diagnosis(self) -> Diagnosis:
-        """Convergence of every quantity."""
+    def _diagnosis(self) -> Diagnosis:
         return diagnose(self.posterior, self.draws["sample_stats"].to_dataset())
 
     @property
     def warnings(self) -> tuple[Note, ...]:
         """What limits every answer: draws that did not converge, then the study's own warnings."""
-        notes = (*self.diagnosis.notes, *self.study.notes)
+        notes = (*self.diagnose().notes, *self.study.notes)
         return tuple(note for note in notes if note.severity == "warning")
 
     def __str__(self) -> str:
         """Return the law's constants with intervals, convergence, scope and notes."""
         table = self.summary().to_string(float_format=lambda value: f"{value:.4g}")
-        notes = map(str, (*self.diagnosis.notes, *self.study.notes))
-        return "\n".join([table, str(self.diagnosis), "", str(self.scope), *notes])
+        notes = map(str, (*self.diagnose().notes, *self.study.notes))
+        return "\n".join([table, str(self.diagnose()), "", str(self.scope), *notes])
 
     def summary(self, *, prob: float = 0.9) -> pd.DataFrame:
         """Summarise the constants of the law, one row a scalar.

@@ -132,9 +132,17 @@ class MixedModalFit:
         """Posterior draws, dims chain, draw, modality and pair."""
         return self.draws["posterior"].to_dataset()
 
+    def diagnose(self) -> Diagnosis:
+        """Check convergence of every quantity of the posterior.
+
+        Returns
+        -------
+        Diagnosis
+        """
+        return self._diagnosis
+
     @cached_property
-    def diagnosis(self) -> Diagnosis:
-        """Convergence of every quantity."""
+    def _diagnosis(self) -> Diagnosis:
         return diagnose(self.posterior, self.draws["sample_stats"].to_dataset())
 
     def summary(self, *, prob: float = 0.9) -> pd.DataFrame:
@@ -180,10 +188,12 @@ class MixedModalFit:
         if min(N.min(), D_first.min(), D_second.min()) <= 0:
             raise RequestError("params and both volumes must be positive, absolute counts")
         pair = self._positions(table)
-        constants = [self._draws(name, pair) for name in ("C", "pair_A", "pair_B", "pair_alpha", "pair_beta")]
-        alone = [self._alone(table[which], N, D) for which, D in (("first", D_first), ("second", D_second))]
-        together = mixed_modal_pair_loss(*alone, N, D_first, D_second, *constants)
-        interaction = together - (alone[0] + alone[1]) / 2
+        first, second = self._alone(table["first"], N, D_first), self._alone(table["second"], N, D_second)
+        C, A, B, alpha, beta = (
+            self._draws(name, pair) for name in ("C", "pair_A", "pair_B", "pair_alpha", "pair_beta")
+        )
+        together = mixed_modal_pair_loss(first, second, N, D_first, D_second, C, A, B, alpha, beta)
+        interaction = together - (first + second) / 2
         low, high = np.quantile(interaction, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
         flags = self.study.scope.extrapolates(params=N, volume=D_first)
         flags |= self.study.scope.extrapolates(volume=D_second)
@@ -194,7 +204,7 @@ class MixedModalFit:
             p_synergy=(interaction < 0).mean(axis=0),
             extrapolation=flags,
         )
-        notes = (*self.diagnosis.notes, *self.study.scope.extrapolation_note(flags), *CAUTIONS)
+        notes = (*self.diagnose().notes, *self.study.scope.extrapolation_note(flags), *CAUTIONS)
         return LossPrediction(answer, self.study.scope, notes)
 
     def _positions(self, table: pd.DataFrame) -> np.ndarray:
