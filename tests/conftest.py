@@ -7,14 +7,27 @@ import xarray as xr
 
 import bayescdm as cdm
 from bayescdm.capability import fit_capability
-from bayescdm.fit import Fit
+from bayescdm.fit import Fit, fit_compiled
+from bayescdm.modelfiles import load_model
+from bayescdm.modeling import model_data
+from bayescdm.sampling import compile_model
 from bayescdm.study import VARIANTS, Study
 
 
 @pytest.fixture(scope="session")
-def open_vlm_fit() -> Fit:
-    """The default model on the packaged published figures, default settings."""
-    return cdm.fit("open-vlm", seed=1)
+def open_vlm_compiled():
+    """The default model compiled for the packaged published figures: study, capability, compiled model."""
+    study = cdm.load_study("open-vlm")
+    capability = fit_capability(study)
+    build = load_model("transfer_hierarchical").build
+    return study, capability, compile_model(build, model_data(study, capability))
+
+
+@pytest.fixture(scope="session")
+def open_vlm_fit(open_vlm_compiled) -> Fit:
+    """The default model on the packaged published figures, default settings: what ``cdm.fit`` returns."""
+    study, capability, compiled = open_vlm_compiled
+    return fit_compiled(compiled, study, capability, model="transfer_hierarchical", seed=1)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,214 @@
+"""A fit holds what it says, converges on published figures, and comes back from disk to the bit."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import bayescdm as cdm
+from bayescdm.errors import BayesCDMError, FitError, RequestError
+from bayescdm.fit import diagnose, fit_compiled, summarise
+
+GROUPS = {
+    "posterior",
+    "sample_stats",
+    "prior",
+    "prior_predictive",
+    "posterior_predictive",
+    "log_likelihood",
+    "observed_data",
+    "constant_data",
+}
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_open_vlm_converges_with_default_settings(open_vlm_compiled, open_vlm_fit, seed):
+    if seed == 1:
+        diagnosis = open_vlm_fit.diagnose()
+    else:
+        tree = open_vlm_compiled[2].sample(seed=seed)
+        diagnosis = diagnose(tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset())
+    assert diagnosis.divergences == 0, str(diagnosis)
+    assert diagnosis.max_r_hat < 1.01, str(diagnosis)
+    assert min(diagnosis.min_ess_bulk, diagnosis.min_ess_tail) > 400, str(diagnosis)
+    assert diagnosis.converged and not diagnosis.notes
+
+
+def test_transfer_rate_agrees_with_least_squares(open_vlm_fit):
+    """Independent estimate: scores on S, one intercept a recipe × benchmark, plain least squares."""
+    fit = open_vlm_fit
+    study, rows = fit.study, fit.study.fitted_runs
+    scores = study.scores[study.scores["run"].isin(rows.index)]
+    # The same rows: the benchmarks that the runs of each recipe share, which their averages are made of.
+    runs_of = rows.groupby("recipe").size()
+    count = scores.groupby(["recipe", "benchmark"]).size()
+    shared = count[count == runs_of.loc[count.index.get_level_values("recipe")].to_numpy()].index
+    scores = scores[pd.MultiIndex.from_frame(scores[["recipe", "benchmark"]]).isin(shared)]
+    S = fit.posterior["S"].mean(("chain", "draw")).to_series()
+    scores = scores.assign(S=S.loc[scores["backbone"]].to_numpy()).reset_index(drop=True)
+    cells = scores.groupby(["recipe", "benchmark"])[["S", "score"]]
+    x_within, y_within = (scores[["S", "score"]] - cells.transform("mean")).to_numpy().T
+    slope = float((x_within * y_within).sum() / (x_within**2).sum())
+    low, high = fit.posterior["A_population"].quantile([0.025, 0.975]).to_numpy()
+    assert low < slope < high, f"least squares {slope:.3f}, posterior 95 % interval [{low:.3f}, {high:.3f}]"
+
+
+def test_every_group_is_there_with_its_labels(open_vlm_fit):
+    assert set(open_vlm_fit.draws.children) == GROUPS
+    runs = list(open_vlm_fit.study.fitted_runs.index)
+    for group in ("posterior_predictive", "log_likelihood", "observed_data"):
+        data = open_vlm_fit.group(group)
+        assert list(data["run"].to_numpy()) == runs
+        assert np.isfinite(data["accuracy"]).all()
+    assert np.array_equal(
+        open_vlm_fit.group("observed_data")["accuracy"], open_vlm_fit.study.fitted_runs["accuracy"]
+    )
+
+
+def test_prior_keeps_accuracy_between_zero_and_one(open_vlm_fit):
+    accuracy = open_vlm_fit.group("prior_predictive")["accuracy"]
+    assert float(((accuracy < 0) | (accuracy > 1)).mean()) < 0.02
+
+
+def test_prior_draws_meet_the_penalty(open_vlm_fit):
+    """Rejection leaves no prior draw with an absorption rate far below zero."""
+    assert float(open_vlm_fit.group("prior")["B"].min()) > -0.01
+
+
+def test_summary_labels_hold_the_values_of_their_own_cell():
+    """One call with dims that are a suffix of another's, which ArviZ mislabels."""
+    rng = np.random.default_rng(0)
+    mu, rate = np.array([1.0, 2.0]), np.array([[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]])
+    coords = {"coef": ["A", "B0"], "family": ["a", "b", "c"]}
+    posterior = xr.Dataset(
+        {
+            "mu": (("chain", "draw", "coef"), mu + 0.01 * rng.normal(size=(2, 100, 2))),
+            "rate": (("chain", "draw", "family", "coef"), rate + 0.01 * rng.normal(size=(2, 100, 3, 2))),
+        },
+        coords=coords,
+    )
+    table = summarise(posterior, None, prob=0.9)
+    assert table.loc["mu[B0]", "mean"] == pytest.approx(2, abs=0.01)
+    for f, family in enumerate("abc"):
+        for c, coef in enumerate(("A", "B0")):
+            assert table.loc[f"rate[{family}, {coef}]", "mean"] == pytest.approx(rate[f, c], abs=0.01)
+    assert {"posterior_90_lower", "posterior_90_upper"} <= set(table.columns)
+
+
+def test_summary_says_where_the_prior_speaks(open_vlm_fit):
+    ratio = open_vlm_fit.summary()["prior_sd_ratio"]
+    # Two backbones have more than one volume: the decay of absorption stays near its prior, A does not.
+    assert ratio["Bm_population"] > 0.8
+    assert ratio["A_population"] < 0.5
+
+
+def test_unconverged_draws_are_called_so(open_vlm_fit):
+    few = open_vlm_fit.posterior.isel(draw=slice(0, 20))
+    diagnosis = diagnose(few, open_vlm_fit.group("sample_stats").isel(draw=slice(0, 20)))
+    assert not diagnosis.converged
+    assert diagnosis.notes[0].code == "not-converged"
+
+
+# --- one file ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def saved(open_vlm_fit, tmp_path_factory):
+    return open_vlm_fit.save(tmp_path_factory.mktemp("saved") / "fit.nc")
+
+
+def test_a_fit_comes_back_to_the_bit(open_vlm_fit, saved):
+    loaded = cdm.load_fit(saved)
+    for group in GROUPS:
+        assert loaded.group(group).identical(open_vlm_fit.group(group)), group
+    pd.testing.assert_frame_equal(loaded.study.text_scores, open_vlm_fit.study.text_scores, check_exact=True)
+    pd.testing.assert_frame_equal(loaded.study.runs, open_vlm_fit.study.runs, check_exact=True)
+    pd.testing.assert_frame_equal(loaded.study.backbones, open_vlm_fit.study.backbones, check_exact=True)
+    assert loaded.study.notes == open_vlm_fit.study.notes
+    assert loaded.notes == open_vlm_fit.notes
+    assert loaded.settings == json.loads(json.dumps(open_vlm_fit.settings))
+    question = {"volumes": [1e6, 1e7], "kind": "run", "seed": 3}
+    assert cdm.predict_draws(loaded, **question).identical(cdm.predict_draws(open_vlm_fit, **question))
+
+
+def test_the_file_may_be_deleted_or_saved_over_after_loading(saved, tmp_path):
+    copy = tmp_path / "copy.nc"
+    copy.write_bytes(saved.read_bytes())
+    fit = cdm.load_fit(copy)
+    fit.save(copy, overwrite=True)
+    again = cdm.load_fit(copy)
+    copy.unlink()
+    assert again.posterior.identical(fit.posterior)
+
+
+def test_nothing_is_overwritten_unasked(open_vlm_fit, saved):
+    with pytest.raises(RequestError, match="exists already"):
+        open_vlm_fit.save(saved)
+
+
+def test_files_that_are_no_fit_are_one_line(saved, tmp_path):
+    foreign = tmp_path / "foreign.nc"
+    xr.DataTree.from_dict({"posterior": xr.Dataset({"x": ("a", [1.0])})}).to_netcdf(foreign)
+    truncated = tmp_path / "truncated.nc"
+    truncated.write_bytes(saved.read_bytes()[:100_000])
+    text = tmp_path / "text.nc"
+    text.write_text("not a fit")
+    for path in (foreign, truncated, text, tmp_path / "absent.nc"):
+        with pytest.raises(FitError) as caught:
+            cdm.load_fit(path)
+        assert "\n" not in str(caught.value) and str(path) in str(caught.value)
+
+
+def test_another_format_is_refused(saved, tmp_path):
+    with xr.open_datatree(saved) as tree:
+        tree = tree.load()
+    record = json.loads(tree.attrs["record"])
+    record["format"] = 99
+    tree.attrs["record"] = json.dumps(record)
+    path = tmp_path / "future.nc"
+    tree.to_netcdf(path, engine="h5netcdf")
+    with pytest.raises(FitError, match="format 99"):
+        cdm.load_fit(path)
+
+
+def test_killed_while_saving_leaves_a_whole_file(saved, tmp_path):
+    """The old file or the new one, never neither, whenever the process is killed."""
+    path = tmp_path / "fit.nc"
+    path.write_bytes(saved.read_bytes())
+    script = (
+        "import sys, bayescdm as cdm\n"
+        "fit = cdm.load_fit(sys.argv[1])\n"
+        "print('ready', flush=True)\n"
+        "while True: fit.save(sys.argv[1], overwrite=True)\n"
+    )
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        process = subprocess.Popen(
+            [sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(rng.uniform(0.05, 1.5))
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        assert cdm.load_fit(path).posterior.sizes["draw"] > 0
+
+
+def test_a_study_without_scored_runs_is_refused_before_sampling():
+    study = cdm.load_study("open-vlm")
+    unscored = study.select_runs(~study.runs["backbone"].isin(study.scored))
+    with pytest.raises(BayesCDMError, match="nothing to fit"):
+        cdm.fit(unscored)
+
+
+def test_fit_compiled_keeps_what_was_asked(open_vlm_fit):
+    assert open_vlm_fit.settings["seed"] == 1
+    assert open_vlm_fit.settings["sampler"]["target_accept"] == 0.95
+    assert open_vlm_fit.settings["versions"]["pymc"].startswith("6.")
+    assert fit_compiled.__doc__
