@@ -105,8 +105,8 @@ def test_summary_labels_hold_the_values_of_their_own_cell():
 def test_summary_says_where_the_prior_speaks(open_vlm_fit):
     ratio = open_vlm_fit.summary()["prior_sd_ratio"]
     # Two backbones have more than one volume: the decay of absorption stays near its prior, A does not.
-    assert ratio["Bm_population"] > 0.8
-    assert ratio["A_population"] < 0.5
+    assert ratio["Bm_contrast"] > 0.8
+    assert ratio["A_contrast"] < 0.5
 
 
 def test_unconverged_draws_are_called_so(open_vlm_fit):
