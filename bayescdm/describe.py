@@ -192,8 +192,11 @@ def _unit_lines(summary: dict[str, Any]) -> list[str]:
     lines.append(f"  text benchmarks: {', '.join(text)}")
     asked = summary["benchmarks"]["accuracy"]
     asked = asked if isinstance(asked, str) else ", ".join(asked)
-    shared = " over the benchmarks that the runs of a recipe share" if asked == "average" else ""
-    lines.append(f"  accuracy of a run: {asked}{shared}")
+    meaning = {
+        "average": "average over the benchmarks that the runs of a recipe share",
+        "accuracy": "as the column accuracy gives it",
+    }
+    lines.append(f"  accuracy of a run: {meaning.get(asked, asked)}")
     return lines
 
 

@@ -4,6 +4,8 @@ import io
 import json
 import re
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -320,6 +322,15 @@ class TestScores:
         study = load_study(folder(tmp_path, runs=text(rows)))
         assert study.runs["standard_error"].iloc[0] == 0.004
         assert study.runs["standard_error"].iloc[1:].isna().all()
+
+    def test_standard_errors_beside_several_scores_are_left_out_and_named(self, tmp_path):
+        rows = table("runs")
+        wide = [
+            [*rows[0][:5], "GQA", "POPE", "standard_error"],
+            *([*r[:5], r[6], "85", "0.4"] for r in rows[1:]),
+        ]
+        study = load_study(folder(tmp_path, runs=text(wide)))
+        assert places(study.notes, "column-ignored") == ["runs.csv:1:standard_error"]
 
 
 COUNTS = {
@@ -698,6 +709,7 @@ class TestFiles:
         assert line.startswith("runs.csv, row 6 ")
 
     def test_excel(self, tmp_path, study):
+        pytest.importorskip("openpyxl")
         path = tmp_path / "excel"
         path.mkdir()
         for name in ("text_scores", "runs"):
@@ -757,6 +769,17 @@ class TestFiles:
 
 
 class TestWholeStudies:
+    @pytest.mark.parametrize(("score", "status"), [("56.9", 0), ("612", 1)])
+    def test_check_imports_no_sampler(self, score, status, tmp_path):
+        path = folder(tmp_path, runs=edited("runs", (2, "score", score)))
+        code = (
+            "import sys\nfrom bayescdm.cli import app\n"
+            f"try: app(['check', {str(path)!r}, '--json'])\n"
+            "except SystemExit as end: print(end.code, {'pymc', 'nutpie', 'arviz'} & set(sys.modules), file=sys.stderr)"
+        )
+        seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert seen.stderr.splitlines()[-1] == f"{status} set()"
+
     def test_three_mistakes_are_three_lines_and_status_1(self, tmp_path):
         """A score of 612, an unlisted backbone, and a family spelled in two ways."""
         rows = table("text_scores")

@@ -14,7 +14,7 @@ from bayescdm.errors import InputError, Note, NotFoundError, unknown_name
 from bayescdm.outliers import flag_text_outliers, outlier_notes
 from bayescdm.reading.findings import Findings, Place
 from bayescdm.reading.labels import nearest
-from bayescdm.reading.runs import ACCURACY, RunTable, run_table
+from bayescdm.reading.runs import RunTable, run_table
 from bayescdm.reading.settings import Settings, check_names, read_settings
 from bayescdm.reading.sheets import SUFFIXES, Sheet, read_sheet
 from bayescdm.reading.text_scores import TextTable, text_table
@@ -284,9 +284,11 @@ def _study(
     text: TextTable, runs: RunTable, settings: Settings, name: str, benchmarks: str | Sequence[str] | None
 ) -> Study:
     """The study of two tables, with its runs averaged."""
-    wanted = benchmarks or settings.benchmark or "average"
-    asked = ACCURACY if runs.columns.layout == "accuracy" and wanted == "average" else wanted
-    averaged, left_out = average_runs(runs.scores, asked, groups=settings.groups)
+    given = "accuracy" if runs.columns.layout == "accuracy" else "average"
+    wanted = benchmarks or settings.benchmark or given
+    if wanted == "average":
+        wanted = given  # one accuracy a run is its own average
+    averaged, left_out = average_runs(runs.scores, wanted, groups=settings.groups)
     if averaged.empty:
         raise InputError([f"{note.where}: {note.message}" for note in left_out])
     return Study(

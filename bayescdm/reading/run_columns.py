@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 from bayescdm.reading.columns import (
     drop_columns_of_words,
     drop_other_columns,
@@ -13,9 +16,6 @@ from bayescdm.reading.settings import Settings
 from bayescdm.reading.sheets import Sheet
 
 __all__ = ["LABELS", "RunColumns", "find_columns"]
-
-from dataclasses import dataclass
-from typing import Literal
 
 VOLUMES = ("samples", "tokens", "volume")
 LABELS = ("recipe", "vision_encoder", "vlm", "backbone")
@@ -142,6 +142,9 @@ def _score_columns(sheet: Sheet, layout: str, known: tuple[str, ...]) -> list[st
         return ["score" if layout == "long" else "accuracy"]
     drop_columns_of_words(sheet, known)
     titles = [title for title in sheet.table.columns if title not in known]
+    if "standard_error" in sheet.table and len(titles) > 1:
+        what = "which of the scores of a row it belongs to is not said: left out"
+        sheet.drop_column("column-ignored", "standard_error", what, severity="warning")
     if not titles:
         what = "there are no scores: give columns benchmark and score, one column a benchmark, or accuracy"
         sheet.findings.refuse(sheet.place(sheet.header_row), what)

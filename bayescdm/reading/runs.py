@@ -18,10 +18,8 @@ from bayescdm.reading.settings import Settings
 from bayescdm.reading.sheets import Sheet
 from bayescdm.reading.text_scores import clean_labels, refuse_incomplete, refuse_two_spellings
 
-__all__ = ["ACCURACY", "RunTable", "run_table"]
+__all__ = ["RunTable", "run_table"]
 
-#: Name of the benchmark where a file gives one accuracy a run and does not say of what.
-ACCURACY = "accuracy"
 #: What is the same in all scores of a run.
 RUN_KEY = ["recipe", "encoder", "vlm", "backbone", "volume"]
 #: A volume this many times below the median of the study is suspicious.
@@ -230,10 +228,7 @@ def _scores(
                 sheet.refuse(row, title, what)
     long = columns.layout == "long"
     benchmarks = dict(sheet.cells("benchmark")) if long else {}
-    name = {"accuracy": ACCURACY}
-    scores = read_scores(
-        sheet, columns.scores, lambda row, title: benchmarks.get(row, "") if long else name.get(title, title)
-    )
+    scores = read_scores(sheet, columns.scores, lambda row, title: benchmarks.get(row, "") if long else title)
     _report_rows_without_score(sheet, columns, set(scores["row"]))
     scores = scores[scores["row"].isin(runs.index)]
     groups = scores["row"].map(runs["run"])
@@ -257,7 +252,7 @@ def _report_rows_without_score(sheet: Sheet, columns: RunColumns, scored: set[in
 def _standard_errors(sheet: Sheet, scores: pd.DataFrame) -> pd.Series:
     """Standard errors in the unit of their scores, as fractions; NaN where none is given."""
     errors = pd.Series(np.nan, index=scores.index)
-    if "standard_error" not in sheet.table or scores["title"].nunique() != 1:
+    if "standard_error" not in sheet.table:
         return errors
     cells = dict(sheet.cells("standard_error"))
     for score in scores.itertuples():
