@@ -775,7 +775,8 @@ class TestWholeStudies:
         code = (
             "import sys\nfrom bayescdm.cli import app\n"
             f"try: app(['check', {str(path)!r}, '--json'])\n"
-            "except SystemExit as end: print(end.code, {'pymc', 'nutpie', 'arviz'} & set(sys.modules), file=sys.stderr)"
+            "except SystemExit as end: status = end.code\n"
+            "print(status, {'pymc', 'nutpie', 'arviz'} & set(sys.modules), file=sys.stderr)"
         )
         seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert seen.stderr.splitlines()[-1] == f"{status} set()"
