@@ -33,7 +33,7 @@ from bayescdm.sampling import (
     prior_draws,
     quiet_forward_sampling,
 )
-from bayescdm.study import Study
+from bayescdm.study import Study, Unscored
 
 __all__ = ["Diagnosis", "Fit", "fit", "load_fit"]
 
@@ -225,6 +225,7 @@ def fit(
     model: str | Path = "transfer_hierarchical",
     components: int | None = None,
     population: Population = "all",
+    unscored: Unscored | None = None,
     seed: int = 1,
     settings: SamplerSettings = DEFAULTS,
     progress: bool = False,
@@ -241,6 +242,8 @@ def fit(
         Number of text components; by default the fewest with 95 % of the variance.
     population : {"all", "with_runs"}
         Backbones that define the components: all with text scores, or only those with runs.
+    unscored : {"leave_out", "by_size"}, optional
+        What becomes of runs on backbones without text scores; by default what the study says.
     seed : int
     settings : SamplerSettings
     progress : bool
@@ -261,6 +264,8 @@ def fit(
     """
     if not isinstance(study, Study):
         study = load_study(study)
+    if unscored is not None:
+        study = study.with_unscored(unscored)
     file = load_model(model)
     capability = fit_capability(study, components=components, population=population)
     data = model_data(study, capability)

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from bayescdm.errors import InputError, Note
 
-__all__ = ["VARIANTS", "Study", "decode_table", "encode_table"]
+__all__ = ["VARIANTS", "Study", "Unscored", "decode_table", "encode_table"]
+
+#: What becomes of runs on backbones without any text score.
+Unscored = Literal["leave_out", "by_size"]
 
 #: The two variants that the law contrasts (SPEC: Base/Instruct).
 VARIANTS = ("base", "instruct")
@@ -66,6 +69,9 @@ class Study:
         Whether the runs were drawn from known parameters.
     truth : dict
         The known parameters of a simulated study (JSON-able); empty for real ones.
+    unscored : {"leave_out", "by_size"}
+        What becomes of runs on backbones without any text score: left out of the law (the default), or
+        kept, with components that size and variant predict, and the spread which that leaves.
     settings : dict
         How the files were read: column map, units, benchmark set, recipe columns (JSON-able).
     """
@@ -80,6 +86,7 @@ class Study:
     notes: tuple[Note, ...] = ()
     simulated: bool = False
     truth: dict[str, Any] = field(default_factory=dict)
+    unscored: Unscored = "leave_out"
     settings: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -106,9 +113,17 @@ class Study:
         return self.text_scores.index[self.text_scores.notna().any(axis=1)]
 
     @property
+    def placed_by_size(self) -> pd.Index:
+        """Backbones without text scores that `unscored` lets stand in the law by their size."""
+        if self.unscored == "leave_out":
+            return self.text_scores.index[:0]
+        unscored = self.text_scores.index.difference(self.scored)
+        return unscored[self.backbones.loc[unscored, "params"].notna()]
+
+    @property
     def fitted_runs(self) -> pd.DataFrame:
-        """Runs whose backbone has text scores: the rows that inform the law."""
-        return self.runs[self.runs["backbone"].isin(self.scored)]
+        """Runs whose backbone has a capability: the rows that inform the law."""
+        return self.runs[self.runs["backbone"].isin(self.scored.union(self.placed_by_size))]
 
     @property
     def candidates(self) -> pd.Index:
@@ -144,7 +159,7 @@ class Study:
         tuple of Note
             Code ``no-text-scores``; empty when every run has a scored backbone.
         """
-        unscored = self.runs[~self.runs["backbone"].isin(self.scored)]
+        unscored = self.runs.drop(self.fitted_runs.index)
         if unscored.empty:
             return ()
         backbones = sorted(unscored["backbone"].unique())
@@ -153,6 +168,19 @@ class Study:
             f"scores and do not inform the law: {', '.join(backbones)}"
         )
         return (Note("no-text-scores", message, "warning", "runs"),)
+
+    def with_unscored(self, unscored: Unscored) -> Study:
+        """Return the study with another treatment of backbones without text scores.
+
+        Parameters
+        ----------
+        unscored : {"leave_out", "by_size"}
+
+        Returns
+        -------
+        Study
+        """
+        return replace(self, unscored=unscored)
 
     def with_text_scores(self, text_scores: pd.DataFrame, *notes: Note) -> Study:
         """Return the study with other text scores (same labels) and notes that say why."""
@@ -164,7 +192,7 @@ class Study:
             name: None if table is None else encode_table(table)
             for name, table in ((name, getattr(self, name)) for name in _TABLES)
         }
-        plain = ("name", "volume_unit", "volume_ref", "simulated", "truth", "settings")
+        plain = ("name", "volume_unit", "volume_ref", "simulated", "truth", "unscored", "settings")
         return {
             **tables,
             **{name: getattr(self, name) for name in plain},

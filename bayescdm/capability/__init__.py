@@ -12,5 +12,13 @@ from bayescdm.capability.components import (
     fit_capability,
     fit_components,
 )
+from bayescdm.capability.placement import place_by_size
 
-__all__ = ["Capability", "Population", "component_labels", "fit_capability", "fit_components"]
+__all__ = [
+    "Capability",
+    "Population",
+    "component_labels",
+    "fit_capability",
+    "fit_components",
+    "place_by_size",
+]

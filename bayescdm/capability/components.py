@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from bayescdm.capability.filling import Estimate, conditionals, estimate_moments
+from bayescdm.capability.placement import place_by_size
 from bayescdm.errors import InputError, Note, NotFoundError, RequestError
 from bayescdm.study import Study
 
@@ -210,7 +211,8 @@ def fit_capability(
     variance : float
         Share of the variance that K components must reach, in (0, 1].
     population : {"all", "with_runs"}
-        Whether every scored backbone determines the components, or only those with runs.
+        Whether every scored backbone determines the components, or only those with runs. Backbones
+        without scores never do; where the study says so they are placed by size (`place_by_size`).
     exclude : iterable of str
         Backbones that do not enter the population, though they are still scored: the refit of
         leave-one-family-out.
@@ -253,8 +255,18 @@ def fit_capability(
     if population == "with_runs":
         members = members[members.isin(study.runs["backbone"])]
     members = members[~members.isin(excluded)]
-    return fit_components(
+    fitted = fit_components(
         scored, components=components, variance=variance, members=members, population=population
+    )
+    if study.placed_by_size.empty:
+        return fitted
+    known = fitted.scores.loc[fitted.fitted_on]
+    mean, covariance, note = place_by_size(known, study.backbones, study.placed_by_size)
+    return replace(
+        fitted,
+        scores=pd.concat([fitted.scores, mean]).rename_axis("backbone"),
+        covariance=np.concatenate([fitted.covariance, covariance]),
+        notes=(*fitted.notes, note),
     )
 
 
@@ -320,7 +332,7 @@ def fit_components(
     scores, covariance = unscored.project(text_scores)
     scores.index.name = "backbone"
     notes = _notes(unscored, values, found)
-    return Capability(**{**vars(unscored), "scores": scores, "covariance": covariance, "notes": notes})
+    return replace(unscored, scores=scores, covariance=covariance, notes=notes)
 
 
 def component_labels(K: int) -> list[str]:

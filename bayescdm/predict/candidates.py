@@ -68,7 +68,9 @@ def describe(fit: Fit, law: LawDraws, candidates: Candidates) -> Described:
         instruct, or a row contradicts what the fit has used for that name.
     """
     text_scores, backbones = _table(fit, candidates)
-    unscored = text_scores.index[text_scores.isna().all(axis=1)]
+    # A backbone that the fit has placed by its size has a capability without scores.
+    placed = text_scores.index.intersection(fit.study.placed_by_size)
+    unscored = text_scores.index[text_scores.isna().all(axis=1)].difference(placed)
     if len(unscored):
         names = ", ".join(f"'{name}'" for name in unscored)
         raise RequestError(f"no text scores, so no capability: {names}; give scores or leave them out")
@@ -88,8 +90,21 @@ def describe(fit: Fit, law: LawDraws, candidates: Candidates) -> Described:
     fitted = labels.index[law.positions("backbone", labels.index) >= 0]
     _check_agreement(fit, text_scores.loc[fitted], labels.loc[fitted])
     labels.loc[fitted] = fit.study.backbones.loc[fitted, list(labels.columns)].astype(labels.dtypes)
-    components, covariance = fit.capability.project(text_scores)
-    return Described(labels, components, covariance)
+    return Described(labels, *_components(fit, text_scores, placed))
+
+
+def _components(fit: Fit, text_scores: pd.DataFrame, placed: pd.Index) -> tuple[pd.DataFrame, np.ndarray]:
+    """Components from text scores, and the fit's own of backbones that it has placed by size."""
+    if placed.empty:
+        return fit.capability.project(text_scores)
+    known = fit.capability.scores.loc[placed]
+    given = text_scores.drop(placed)
+    covariance = fit.capability.covariance[fit.capability.scores.index.get_indexer(placed)]
+    if len(given):
+        projected, spread = fit.capability.project(given)
+        known, covariance = pd.concat([known, projected]), np.concatenate([covariance, spread])
+    order = known.index.get_indexer(text_scores.index)
+    return known.iloc[order], covariance[order]
 
 
 def _table(fit: Fit, candidates: Candidates) -> CandidateTable:
