@@ -223,6 +223,8 @@ class Allocation:
     ----------
     flops, tokens_served : float
         The budget, and the tokens whose serving it also pays for.
+    prob : float
+        Probability of the intervals.
     law : ComputeLaw
     optimum : DataFrame, (quantity,)
         Rows ``params``, ``tokens``, ``loss``, ``tokens_per_parameter``, ``exponent_params``,
@@ -238,6 +240,7 @@ class Allocation:
 
     flops: float
     tokens_served: float
+    prob: float
     law: ComputeLaw
     optimum: pd.DataFrame
     curve: pd.DataFrame
@@ -365,7 +368,7 @@ def allocate(
     else:
         exponents = "the exponents are those of training alone; serving costs do not scale with the budget"
         notes.append(Note("serving-counted", exponents))
-    return Allocation(budget, served, law, optimum, curve, bool(outside), tuple(notes))
+    return Allocation(budget, served, prob, law, optimum, curve, bool(outside), tuple(notes))
 
 
 def _curve(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import matplotlib as mpl
 import numpy as np
@@ -14,7 +14,7 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
-from bayescdm.fit import Fit
+from bayescdm.fit import Diagnosis
 from bayescdm.intervals import Kind
 
 __all__ = [
@@ -126,7 +126,13 @@ def palette(ax: Axes) -> Palette:
     return DARK if np.dot(to_rgb(face), (0.2126, 0.7152, 0.0722)) < 0.4 else LIGHT
 
 
-def stamp(ax: Axes, fit: Fit) -> None:
+class _Diagnosed(Protocol):
+    """A fit of any law, whose draws can be checked."""
+
+    def diagnose(self) -> Diagnosis: ...
+
+
+def stamp(ax: Axes, fit: _Diagnosed) -> None:
     """Write "not converged" across `ax` when the draws of `fit` must not be trusted."""
     if fit.diagnose().converged:
         return
