@@ -1,0 +1,175 @@
+"""The explorer computes in the browser what Python computes, loads nothing, and needs no mouse."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from browser import browser, missing
+
+from bayescdm.describe import short_count
+from bayescdm.errors import Note, RequestError
+from bayescdm.loss.allocate import ComputeLaw, allocate, preset
+from bayescdm.loss.page import DRAWS, explorer_page, write_explorer
+from bayescdm.loss.scope import CHINCHILLA_SCOPE, Scope
+
+ARROW_RIGHT, TAB = "\ue014", "\ue004"
+
+
+def made_up_draws(n=3 * DRAWS):
+    rng = np.random.default_rng(0)
+    constants = {
+        name: getattr(preset(), name)[0] * np.exp(rng.normal(0, 0.01, n))
+        for name in ("A", "B", "E", "alpha", "beta")
+    }
+    note = Note("made-up", "these draws were <made> up")
+    return ComputeLaw("made-up draws", **constants, scope=CHINCHILLA_SCOPE, notes=(note,))
+
+
+def test_page_loads_nothing():
+    html = explorer_page([preset(), made_up_draws()])
+    assert not re.search(r"https?://|//[a-z]|@import|url\(|src=|<link|fetch\(|XMLHttp", html)
+    assert "/*DATA*/" not in html
+
+
+def test_data_cannot_end_the_script():
+    html = explorer_page([made_up_draws()])
+    inside = html.split('type="application/json">')[1].split("</script>")[0]
+    assert "<" not in inside
+    assert json.loads(inside)["laws"][0]["notes"][0] == "these draws were <made> up"
+    assert len(json.loads(inside)["laws"][0]["draws"]) == DRAWS
+
+
+def test_laws_of_two_scopes_do_not_share_a_page():
+    other = ComputeLaw("other", *(np.ones(1),) * 5, scope=Scope("loss"))
+    with pytest.raises(RequestError, match="one scope"):
+        explorer_page([preset(), other])
+    with pytest.raises(RequestError, match="one law or more"):
+        explorer_page([])
+
+
+def test_nothing_is_overwritten_unasked(tmp_path):
+    path = write_explorer(tmp_path / "page.html", [preset()])
+    with pytest.raises(RequestError, match="exists already"):
+        write_explorer(path, [preset()])
+    write_explorer(path, [preset()], overwrite=True)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    if missing():
+        pytest.skip(f"not installed: {missing()}")
+    file = write_explorer(tmp_path_factory.mktemp("page") / "explorer.html", [preset(), made_up_draws(DRAWS)])
+    with browser() as window:
+        window.url = file.as_uri()
+        yield window
+
+
+def shown(page, identity):
+    return page.text(f"#{identity}")
+
+
+def test_browser_agrees_with_python_at_the_optimum(page):
+    page.open(page.url + "#flops=1e21")
+    best = allocate(1e21).optimum["value"]
+    assert shown(page, "best-params") == f"{best['params'] / 1e9:.3g}B"
+    assert shown(page, "best-tokens") == f"{best['tokens'] / 1e9:.3g}B"
+    assert shown(page, "best-loss") == f"{best['loss']:.3f}"
+    assert shown(page, "best-exponent") == "0.452"
+    assert shown(page, "chosen-excess") == "0.000"
+    assert shown(page, "flag") == ""
+    assert page.errors() == []
+
+
+def test_browser_agrees_with_python_on_draws_and_serving(page):
+    page.open(page.url + "#flops=1e22&params=2e9&law=1&served=1e12")
+    result = allocate(1e22, made_up_draws(DRAWS), tokens_served=1e12, sizes=[2e9])
+    loss = result.curve.iloc[0]
+    text = f"{loss['loss']:.3f} [{loss['law_90_lower']:.3f},\u00a0{loss['law_90_upper']:.3f}]"
+    assert shown(page, "chosen-loss") == text
+    low, high = (float(x) for x in re.findall(r"([\d.]+)B", shown(page, "best-params"))[1:])
+    expected = result.optimum.loc["params", ["law_90_lower", "law_90_upper"]] / 1e9
+    assert [low, high] == pytest.approx(expected.tolist(), rel=0.01)
+
+
+def test_extrapolation_is_said_with_its_reason(page):
+    page.open(page.url + "#flops=1e24&params=7e10")
+    assert shown(page, "flag") == (
+        "Extrapolation: 70B parameters are more than the 16B of the largest run; "
+        "2.38T tokens are more than the 500B of the largest run."
+    )
+    assert "(extrapolation)" in shown(page, "best-params")
+    page.open(page.url + "#flops=1e21&params=1e9")
+    assert shown(page, "flag") == ""
+
+
+def test_serving_that_exceeds_the_budget_is_said(page):
+    page.open(page.url + "#flops=1e21&params=7e10&served=1e11")
+    assert "costs more than the budget" in shown(page, "flag")
+
+
+def test_sliders_work_from_the_keyboard(page):
+    page.open(page.url + "#flops=1e21&params=1e9")
+    page.press(TAB)
+    assert page.run("return document.activeElement.id") == "flops"
+    page.press(ARROW_RIGHT, ARROW_RIGHT)
+    assert shown(page, "flops-out") == "1.26e21"
+    page.press(TAB)
+    assert page.run("return document.activeElement.id") == "params"
+    before = float(shown(page, "chosen-excess"))
+    page.press(*[ARROW_RIGHT] * 5)
+    assert page.run("return document.activeElement.getAttribute('aria-valuetext')") == "1.26B parameters"
+    assert float(shown(page, "chosen-excess")) < before
+    page.press(TAB, "2", "T")
+    assert page.run("return document.activeElement.value") == "2T"
+    page.press(TAB, TAB, " ")
+    assert shown(page, "chosen-excess") == "0.000"
+    assert "served=2000000000000" in page.run("return location.hash")
+
+
+def test_a_count_that_cannot_be_read_is_marked_and_changes_nothing(page):
+    page.open(page.url + "#flops=1e21&params=1e9")
+    before = shown(page, "best-params")
+    page.run(
+        "const f = document.querySelector('#served'); f.value = 'many'; f.dispatchEvent(new Event('input'))"
+    )
+    assert page.run("return document.querySelector('#served').getAttribute('aria-invalid')") == "true"
+    assert shown(page, "best-params") == before
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_wider_than_the_window(page, width):
+    page.resize(width)
+    page.open(page.url + "#flops=1e24&params=7e10&law=1")
+    assert page.run("return document.documentElement.scrollWidth") <= width
+    clipped = page.run(
+        """const box = document.querySelector('#curve').getBoundingClientRect();
+        return [...document.querySelectorAll('#curve text')].filter(t => {
+          const r = t.getBoundingClientRect(); return r.left < box.left - 1 || r.right > box.right + 1;
+        }).map(t => t.textContent)"""
+    )
+    assert clipped == []
+
+
+def test_dark_and_light_differ_and_are_readable(page):
+    contrast = """const rgb = s => s.match(/[\\d.]+/g).slice(0, 3).map(v => { v /= 255;
+          return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+        const light = s => { const [r, g, b] = rgb(s); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+        const of = (s, p) => light(getComputedStyle(document.querySelector(s))[p]);
+        const paper = of('body', 'backgroundColor');
+        return ['body', '.hint', '.flag', 'dt'].map(s => {
+          const ink = of(s, 'color');
+          return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05); })"""
+    papers = []
+    for scheme in ("light", "dark"):
+        page.prefer(scheme)
+        page.open(page.url + "#flops=1e24&params=7e10")
+        papers.append(page.run("return getComputedStyle(document.body).backgroundColor"))
+        assert min(page.run(contrast)) > 4.5
+    assert papers[0] != papers[1]
+
+
+def test_counts_are_written_as_python_writes_them(page):
+    page.open(page.url)
+    for value in (7e10, 500e9, 1.5e9, 2.5e12, 999_600, 12e6, 1e7):
+        assert page.run("return count(arguments[0])", value) == short_count(float(f"{value:.3g}"))
