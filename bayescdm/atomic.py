@@ -10,7 +10,28 @@ from pathlib import Path
 
 from bayescdm.errors import RequestError
 
-__all__ = ["replacing"]
+__all__ = ["check_place", "replacing"]
+
+
+def check_place(path: str | Path, *, overwrite: bool = False) -> None:
+    """Refuse a place where no file may be written, before long work that would end there.
+
+    Parameters
+    ----------
+    path : str or Path
+    overwrite : bool
+        Whether a file that stands there may be replaced.
+
+    Raises
+    ------
+    RequestError
+        When `path` exists and `overwrite` is false, or its folder does not exist.
+    """
+    path = Path(path)
+    if path.exists() and not overwrite:
+        raise RequestError(f"{path}: exists already; choose another name or ask to overwrite it")
+    if not path.parent.is_dir():
+        raise RequestError(f"{path}: there is no folder {path.parent}; make it first")
 
 
 @contextmanager
@@ -45,10 +66,7 @@ def replacing(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     'whole'
     """
     path = Path(path)
-    if path.exists() and not overwrite:
-        raise RequestError(f"{path}: exists already; choose another name or ask to overwrite it")
-    if not path.parent.is_dir():
-        raise RequestError(f"{path}: there is no folder {path.parent}; make it first")
+    check_place(path, overwrite=overwrite)
     handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
     os.close(handle)
     unfinished = Path(name)

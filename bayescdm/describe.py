@@ -10,8 +10,9 @@ import pandas as pd
 from bayescdm.errors import Note
 from bayescdm.identify import identifiability
 from bayescdm.study import VARIANTS, Study
+from bayescdm.wording import short_count
 
-__all__ = ["describe", "family_table", "recipe_table", "short_count", "summarise"]
+__all__ = ["describe", "family_table", "recipe_table", "summarise"]
 
 #: Notes of one code that are printed one by one; of more, the first and the number.
 _PRINTED_NOTES = 20
@@ -248,17 +249,3 @@ def _note_lines(notes: list[Note]) -> list[str]:
         if len(same) > _PRINTED_NOTES:
             lines.append(f"  [{code}] … and {len(same) - _PRINTED_NOTES} more (all with --json)")
     return lines
-
-
-def short_count(volume: float) -> str:
-    """Write a count with a letter and four digits at most, the way users write it.
-
-    Examples
-    --------
-    >>> short_count(1_223_000)
-    '1.223M'
-    """
-    for power, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")):
-        if volume >= power:
-            return f"{volume / power:.4g}{letter}"
-    return f"{volume:.4g}"

@@ -140,17 +140,17 @@ class Fit:
         -------
         Diagnosis
         """
-        return self._diagnosis
+        return diagnose(self.convergence, self.group("sample_stats"))
 
     @cached_property
-    def _diagnosis(self) -> Diagnosis:
-        # Seconds of work that every prediction and table asks for.
-        return diagnose(self.posterior, self.group("sample_stats"))
+    def convergence(self) -> pd.DataFrame:
+        """R-hat, bulk and tail ESS of every quantity; worked out once, since every table asks for it."""
+        return convergence(self.posterior)
 
     @property
     def warnings(self) -> tuple[Note, ...]:
         """Notes of severity ``warning``: of the draws first, then of the study."""
-        notes = (*self.diagnose().notes, *self.notes, *self.study.notes)
+        notes = dict.fromkeys((*self.diagnose().notes, *self.notes, *self.study.notes))
         return tuple(note for note in notes if note.severity == "warning")
 
     def facts(self) -> dict[str, Any]:
@@ -191,7 +191,7 @@ class Fit:
         posterior = self.posterior
         chosen = variables or [str(name) for name in posterior if not _auxiliary(str(name))]
         prior = self.group("prior") if "prior" in self.draws.children else None
-        return summarise(posterior[chosen], prior, prob=prob)
+        return summarise(posterior[chosen], prior, self.convergence, prob=prob)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the fit to one NetCDF file, atomically.
@@ -377,26 +377,68 @@ def _versions() -> dict[str, str]:
 # --- tables and diagnostics -------------------------------------------------------------------------
 
 
-def diagnose(posterior: xr.Dataset, sample_stats: xr.Dataset) -> Diagnosis:
-    """Convergence of every quantity in `posterior`; constants (w with one component) are passed over."""
+def convergence(posterior: xr.Dataset) -> pd.DataFrame:
+    """R-hat and effective sample sizes of every scalar of `posterior`; seconds of work.
+
+    Parameters
+    ----------
+    posterior : Dataset, (chain, draw, ...)
+
+    Returns
+    -------
+    DataFrame, one row a scalar
+        ``r_hat``, ``ess_bulk``, ``ess_tail``; NaN for constants, such as w with one component. Index:
+        ``name[label, …]``.
+    """
     import arviz as az
 
-    varying = posterior[[name for name in posterior if float(posterior[name].std()) > 0]]
-    extremes = {}
-    for key, values, worst in (
-        ("r_hat", az.rhat(varying), max),
-        ("ess_bulk", az.ess(varying, method="bulk"), min),
-        ("ess_tail", az.ess(varying, method="tail"), min),
-    ):
-        flat = ((name, label, value) for name in values for label, value in _cells(values[name]))
-        extremes[key] = worst((value, f"{name}{label}") for name, label, value in flat if np.isfinite(value))
+    # Constants divide zero by zero; they are passed over below.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = posterior.std(("chain", "draw"), skipna=False)
+        columns = {
+            "r_hat": az.rhat(posterior),
+            "ess_bulk": az.ess(posterior, method="bulk"),
+            "ess_tail": az.ess(posterior, method="tail"),
+        }
+    checks = pd.DataFrame(
+        {
+            column: {f"{name}{label}": value for name in values for label, value in _cells(values[name])}
+            for column, values in columns.items()
+        }
+    )
+    spreads = pd.Series([value for name in spread for _, value in _cells(spread[name])], checks.index)
+    # What varies and cannot be checked (one chain alone, a draw that is no number) must not pass.
+    checks = checks.where(np.isfinite(spreads), np.nan).fillna(
+        {"r_hat": np.inf, "ess_bulk": 0, "ess_tail": 0}
+    )
+    return checks.where(spreads != 0, np.nan)
+
+
+def diagnose(checks: pd.DataFrame, sample_stats: xr.Dataset) -> Diagnosis:
+    """Worst of the convergence checks of every quantity.
+
+    Parameters
+    ----------
+    checks : DataFrame
+        From `convergence`.
+    sample_stats : Dataset, (chain, draw)
+
+    Returns
+    -------
+    Diagnosis
+    """
+    worst = {
+        "r_hat": str(checks["r_hat"].idxmax()),
+        "ess_bulk": str(checks["ess_bulk"].idxmin()),
+        "ess_tail": str(checks["ess_tail"].idxmin()),
+    }
     return Diagnosis(
         divergences=int(sample_stats["diverging"].sum()),
-        max_r_hat=extremes["r_hat"][0],
-        min_ess_bulk=extremes["ess_bulk"][0],
-        min_ess_tail=extremes["ess_tail"][0],
-        worst={key: name for key, (_, name) in extremes.items()},
-        draws=posterior.sizes["chain"] * posterior.sizes["draw"],
+        max_r_hat=float(checks["r_hat"].max()),
+        min_ess_bulk=float(checks["ess_bulk"].min()),
+        min_ess_tail=float(checks["ess_tail"].min()),
+        worst=worst,
+        draws=sample_stats.sizes["chain"] * sample_stats.sizes["draw"],
     )
 
 
@@ -409,10 +451,10 @@ def _cells(values: xr.DataArray) -> list[tuple[str, float]]:
     return list(zip(names, values.to_numpy().ravel().tolist()))
 
 
-def summarise(posterior: xr.Dataset, prior: xr.Dataset | None, *, prob: float) -> pd.DataFrame:
-    """Summarise draws, one row a scalar; see :meth:`Fit.summary`."""
-    import arviz as az
-
+def summarise(
+    posterior: xr.Dataset, prior: xr.Dataset | None, checks: pd.DataFrame, *, prob: float
+) -> pd.DataFrame:
+    """Summarise draws, one row a scalar; see :meth:`Fit.summary`. `checks` are those of `convergence`."""
     lower_name, upper_name = interval_columns("posterior", prob)
     rows: dict[str, dict[str, float]] = {}
     for name in posterior:
@@ -423,9 +465,6 @@ def summarise(posterior: xr.Dataset, prior: xr.Dataset | None, *, prob: float) -
             "sd": draws.std(("chain", "draw")),
             lower_name: lower,
             upper_name: upper,
-            "ess_bulk": az.ess(draws.to_dataset(name="x"), method="bulk")["x"],
-            "ess_tail": az.ess(draws.to_dataset(name="x"), method="tail")["x"],
-            "r_hat": az.rhat(draws.to_dataset(name="x"))["x"],
         }
         if prior is not None and name in prior:
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -433,7 +472,12 @@ def summarise(posterior: xr.Dataset, prior: xr.Dataset | None, *, prob: float) -
         for column, values in columns.items():
             for label, value in _cells(values):
                 rows.setdefault(f"{name}{label}", {})[column] = value
-    return pd.DataFrame.from_dict(rows, orient="index")
+    table = pd.DataFrame.from_dict(rows, orient="index")
+    checked = checks.loc[table.index, ["ess_bulk", "ess_tail", "r_hat"]]
+    position = len(table.columns) - ("prior_sd_ratio" in table)
+    for offset, column in enumerate(checked):
+        table.insert(position + offset, column, checked[column])
+    return table
 
 
 # --- one file ---------------------------------------------------------------------------------------

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
 
 from bayescdm.errors import BayesCDMError
 
-__all__ = ["AsJson", "Commands", "app"]
+__all__ = ["Commands", "app"]
 
 
 class Commands(TyperGroup):
@@ -38,3 +39,43 @@ app = typer.Typer(
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print valid JSON, and nothing else, on stdout.")]
+StudyName = Annotated[str, typer.Argument(help="Folder of a study, or the name of a packaged one.")]
+FitFile = Annotated[Path, typer.Argument(help="A fit that `bayescdm fit` wrote.")]
+Model = Annotated[str, typer.Option(help="Name of a packaged model, or the path of your own file (.py).")]
+Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+Components = Annotated[
+    int | None,
+    typer.Option(min=1, help="Text components; by default the fewest with 95 % of the variance."),
+]
+Population = Annotated[
+    Literal["all", "with_runs"],
+    typer.Option(help="Whose text scores define the components: all backbones, or those with runs."),
+]
+Benchmarks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--benchmark",
+        help="What a run's accuracy is: a benchmark, a group of them, or (repeated) a list; by default the "
+        "average over what the runs of a recipe share.",
+    ),
+]
+TreatOutliers = Annotated[
+    bool, typer.Option("--treat-outliers-as-missing", help="Take flagged text scores as not measured.")
+]
+Draws = Annotated[int | None, typer.Option(min=1, help="Draws kept of each chain.")]
+Tune = Annotated[int | None, typer.Option(min=1, help="Draws of each chain that adapt the sampler.")]
+Chains = Annotated[int | None, typer.Option(min=1, help="Chains.")]
+CandidateFile = Annotated[
+    Path | None,
+    typer.Option("--candidates", help="Table of candidates: text scores, family, variant; CSV or Parquet."),
+]
+Recipe = Annotated[str | None, typer.Option(help="Recipe of the study, or `new` for one that no run used.")]
+Kind = Annotated[
+    Literal["law", "backbone", "run"],
+    typer.Option(
+        help="What the interval covers: the law's parameters, what runs of a backbone average to, or one run."
+    ),
+]
+Prob = Annotated[float, typer.Option(help="Probability of intervals.")]
+TableOut = Annotated[Path | None, typer.Option("--out", help="Write the table to this CSV file.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a file that stands there.")]

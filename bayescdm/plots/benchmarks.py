@@ -9,7 +9,8 @@ from bayescdm.compare import transfer_coefficients
 from bayescdm.fit import Fit
 from bayescdm.intervals import interval_columns
 from bayescdm.plots.layout import ROW, label_rows, legend_above, new_axes, right_column
-from bayescdm.plots.style import interval_label, palette, probability_label, stamp
+from bayescdm.plots.style import palette, stamp
+from bayescdm.wording import interval_label, probability
 
 __all__ = ["plot_transfer_coefficients"]
 
@@ -44,12 +45,11 @@ def plot_transfer_coefficients(fit: Fit, *, prob: float = 0.9, ax: Axes | None =
         ax.plot([row[lower], row[upper]], [y, y], linewidth=1.6, color=colours.series[0])
         ax.plot(row["mean"], y, "o", markersize=5, color=colours.series[0])
     label_rows(ax, list(table["benchmark"]))
-    right_column(ax, "P(tax)", [probability_label(p) for p in table["p_tax"]])
+    right_column(ax, "P(tax)", [probability(p) for p in table["p_tax"]])
     ax.axvline(0, color=colours.muted, linewidth=0.9, linestyle="--", zorder=0.5)
     ax.set_xlabel("transfer coefficient λ")
-    handle = Line2D(
-        [], [], color=colours.series[0], marker="o", label=f"mean; {interval_label('posterior', prob)}"
-    )
+    label = f"mean and {interval_label('posterior', prob)}"
+    handle = Line2D([], [], color=colours.series[0], marker="o", label=label)
     legend_above(ax, [handle], columns=(1, 1))
     stamp(ax, fit)
     return ax

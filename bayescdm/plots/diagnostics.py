@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from scipy.stats import rankdata
 
 from bayescdm.errors import RequestError, unknown_name
-from bayescdm.fit import MAX_R_HAT, MIN_ESS, Fit, summarise
+from bayescdm.fit import MAX_R_HAT, MIN_ESS, Fit
 from bayescdm.plots.layout import new_axes
 from bayescdm.plots.style import palette, stamp
 
@@ -44,7 +44,7 @@ def plot_convergence(fit: Fit, *, ax: Axes | None = None) -> Axes:
     """
     ax = new_axes(ax, (6.4, 3.2))
     colours = palette(ax)
-    table = summarise(fit.posterior, None, prob=0.9).dropna(subset=["r_hat"])
+    table = fit.convergence.dropna()
     ess = table[["ess_bulk", "ess_tail"]].min(axis=1).to_numpy()
     r_hat = table["r_hat"].to_numpy()
     failed = (r_hat >= MAX_R_HAT) | (ess <= MIN_ESS)

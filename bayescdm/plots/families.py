@@ -32,6 +32,7 @@ def plot_families(
     volume: float | None = None,
     probs: tuple[float, float] = (0.5, 0.9),
     columns: int = 4,
+    width: float = 7.0,
     axes: np.ndarray | None = None,
 ) -> np.ndarray:
     """Plot where each family lies in the (transfer, absorption) plane, with its joint posterior regions.
@@ -45,8 +46,8 @@ def plot_families(
         Where the transfer rate A is stated, in the study's unit; D_ref by default.
     probs : (float, float)
         Probabilities of the inner and the outer highest-density region.
-    columns : int
-        Panels in a row of a new figure.
+    columns, width : int, float
+        Panels in a row of a new figure, and its width in inches.
     axes : array of Axes, optional
         At least one for each family.
 
@@ -77,18 +78,18 @@ def plot_families(
         if family not in draws["family"]:
             raise unknown_name("family", family, draws["family"].to_numpy())
     if axes is None:
-        used = panels(len(chosen), columns=columns, size=(1.75, 1.75), labels=LABELS)
+        titles = [f"{family}\n{_runs(counts[family])}" for family in chosen]
+        used = panels(titles, columns=columns, width=width, height=1.75, labels=LABELS)
         _legend(used[0], inner, outer)
     else:
         used = given(axes, len(chosen))
+        for ax, family in zip(used, chosen):
+            ax.set_title(f"{family}\n{_runs(counts[family])}")
     limits = _limits(draws.sel(family=chosen), outer)
     for ax, family in zip(used, chosen):
         _region(ax, draws.sel(family=family), inner, outer)
         others = draws[["A", "mean_B"]].drop_sel(family=family).mean("sample")
         ax.scatter(others["A"], others["mean_B"], s=8, color=palette(ax).muted, alpha=0.6, linewidth=0)
-        ax.set_title(
-            f"{family}\n" + ("1 run" if counts[family] == 1 else f"{counts[family]} runs"), fontsize=9
-        )
         _format(ax, limits)
         stamp(ax, fit)
     return used
@@ -98,6 +99,10 @@ def _run_counts(fit: Fit) -> pd.Series:
     """Fitted runs of each family of the fit, most first."""
     family = fit.study.fitted_runs["backbone"].map(fit.study.backbones["family"])
     return family.value_counts().sort_index(kind="stable").sort_values(ascending=False, kind="stable")
+
+
+def _runs(n: int) -> str:
+    return "1 run" if n == 1 else f"{n} runs"
 
 
 def _limits(draws: xr.Dataset, outer: float) -> dict[str, tuple[float, float]]:

@@ -33,32 +33,43 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return plt.figure(figsize=size, layout="constrained").add_subplot()
 
 
-def panels(n: int, *, columns: int, size: tuple[float, float], labels: tuple[str, str]) -> np.ndarray:
-    """Make a figure of `n` panels with common axes.
+def panels(
+    titles: Sequence[str], *, columns: int, width: float, height: float, labels: tuple[str, str]
+) -> np.ndarray:
+    """Make a figure of panels with common axes, their titles small enough to end inside.
 
     Parameters
     ----------
-    n : int
+    titles : sequence of str
+        One a panel.
     columns : int
         At most.
-    size : (float, float)
+    width : float
+        Inches of the figure.
+    height : float
         Inches of one panel.
     labels : (str, str)
         Of the horizontal and the vertical axis, written once for the figure.
 
     Returns
     -------
-    ndarray of Axes, (n,)
+    ndarray of Axes, (panel,)
     """
+    n = len(titles)
     columns = min(columns, n)
     rows = -(-n // columns)
-    figure = plt.figure(figsize=(max(size[0] * columns, 3.6), size[1] * rows + 0.9), layout="constrained")
+    figure = plt.figure(figsize=(width, height * rows + 0.9), layout="constrained")
     axes = np.ravel(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False))
     for empty in axes[n:]:
         empty.set_axis_off()
     # Panels with nothing below them carry the tick labels, in the last row but one as well.
     for lowest in axes[max(0, n - columns) : n]:
         lowest.tick_params(labelbottom=True)
+    longest = max(len(line) for title in titles for line in title.split("\n"))
+    # The left axis and its label take some 0.7 inches; a letter is some 0.6 of the font size wide.
+    room = 72 * (width - 0.7) / columns
+    for ax, title in zip(axes, titles):
+        ax.set_title(title, fontsize=min(10, room / (0.62 * longest)))
     figure.supxlabel(labels[0], fontsize="medium")
     figure.supylabel(labels[1], fontsize="medium")
     return axes[:n]

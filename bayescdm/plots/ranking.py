@@ -17,8 +17,9 @@ from bayescdm.compare import rank_backbones
 from bayescdm.fit import Fit
 from bayescdm.intervals import PredictionKind, interval_columns
 from bayescdm.plots.layout import ROW, is_narrow, label_rows, legend_above, new_axes, right_column
-from bayescdm.plots.style import interval_label, palette, probability_label, short_names, stamp
+from bayescdm.plots.style import palette, stamp
 from bayescdm.predict import Candidates, predict_draws
+from bayescdm.wording import interval_label, probability, short_names
 
 __all__ = ["plot_rank_distribution", "plot_ranking"]
 
@@ -85,7 +86,7 @@ def plot_ranking(
         face = colours.series[0] if filled else colours.paper
         ax.plot(row["mean"], y, marker, markersize=5, color=colours.series[0], markerfacecolor=face)
     label_rows(ax, short_names(shown["backbone"]))
-    right_column(ax, "P(best)", [probability_label(p) for p in shown["p_best"]])
+    right_column(ax, "P(best)", [probability(p) for p in shown["p_best"]])
     ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
     ax.xaxis.set_major_locator(MaxNLocator(3 if is_narrow(ax) else 6))
     left_out = len(ranking) - len(shown)
@@ -145,7 +146,7 @@ def plot_rank_distribution(
     last = int(ax.get_xlim()[1])
     step = max(1, last // 8)
     ax.set_xticks([1, *range(step if step > 1 else 2, last + 1, step)])
-    ax.set_xlabel(f"rank among {n} candidates (1 is best)")
+    ax.set_xlabel(f"rank among {n} candidates\n(1 is best)")
     handles = [
         Patch(color=colours.series[0], alpha=alpha, linewidth=0, label=f"≥ {low:g}")
         for low, alpha in SHADES.items()

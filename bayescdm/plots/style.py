@@ -9,22 +9,17 @@ from typing import Any, Literal, Protocol
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
 from bayescdm.fit import Diagnosis
-from bayescdm.intervals import Kind
 
 __all__ = [
     "DARK",
     "LIGHT",
     "Palette",
-    "interval_label",
     "palette",
-    "probability_label",
-    "short_names",
     "stamp",
     "theme",
 ]
@@ -152,48 +147,3 @@ def stamp(ax: Axes, fit: _Diagnosed) -> None:
         zorder=10,
         gid="not-converged",
     )
-
-
-def short_names(labels: pd.Index | list[str]) -> list[str]:
-    """Names without their organisation where that leaves them distinct.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        Such as ``Qwen/Qwen2.5-7B``.
-
-    Returns
-    -------
-    list of str
-
-    Examples
-    --------
-    >>> short_names(["Qwen/Qwen2-7B", "a/base", "b/base"])
-    ['Qwen2-7B', 'a/base', 'b/base']
-    """
-    short = [str(label).rsplit("/", 1)[-1] for label in labels]
-    return [name if short.count(name) == 1 else str(label) for name, label in zip(short, labels)]
-
-
-def interval_label(kind: Kind, prob: float) -> str:
-    """What an interval is, for legends.
-
-    Examples
-    --------
-    >>> interval_label("run", 0.9)
-    'run, 90 % interval'
-    """
-    return f"{kind}, {100 * prob:g} % interval"
-
-
-def probability_label(p: float) -> str:
-    """Write a probability with two digits; draws cannot tell less than one in a hundred from never.
-
-    Examples
-    --------
-    >>> [probability_label(p) for p in (0.417, 0.0, 0.999)]
-    ['.42', '<.01', '>.99']
-    """
-    if p < 0.01:
-        return "<.01"
-    return ">.99" if p > 0.99 else f"{p:.2f}".removeprefix("0")

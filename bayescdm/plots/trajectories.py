@@ -11,12 +11,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
 
-from bayescdm.describe import short_count
 from bayescdm.errors import RequestError
 from bayescdm.fit import Fit
 from bayescdm.plots.layout import given, legend_above, panels
-from bayescdm.plots.style import interval_label, palette, short_names, stamp
+from bayescdm.plots.style import palette, stamp
 from bayescdm.predict import Candidates, predict
+from bayescdm.wording import interval_label, short_count, short_names
 
 __all__ = ["plot_trajectories"]
 
@@ -34,6 +34,7 @@ def plot_trajectories(
     prob: float = 0.9,
     seed: int = 0,
     columns: int = 3,
+    width: float = 7.5,
     axes: np.ndarray | None = None,
 ) -> np.ndarray:
     """Plot each backbone's accuracy against data volume, with law and run intervals and its observed runs.
@@ -49,8 +50,8 @@ def plot_trajectories(
         Range that is drawn; the observed volumes and `volume` by default.
     prob : float
         Probability of both intervals.
-    columns : int
-        Panels in a row of a new figure.
+    columns, width : int, float
+        Panels in a row of a new figure, and its width in inches.
     axes : array of Axes, optional
         At least one for each backbone.
 
@@ -76,13 +77,16 @@ def plot_trajectories(
     law = predict(fit, candidates, kind="law", **asked)
     run = predict(fit, candidates, kind="run", **asked)
     n = law.sizes["backbone"]
+    names = short_names(law["backbone"].to_numpy())
     if axes is None:
         labels = (f"data volume ({fit.study.volume_unit})", "accuracy")
-        used = panels(n, columns=columns, size=(2.5, 2.0), labels=labels)
+        used = panels(names, columns=columns, width=width, height=2.0, labels=labels)
         _legend(used[0], prob, alone=n == 1)
     else:
         used = given(axes, n)
-    for row, (ax, name) in enumerate(zip(used, short_names(law["backbone"].to_numpy()))):
+        for ax, name in zip(used, names):
+            ax.set_title(name)
+    for row, ax in enumerate(used):
         colours = palette(ax)
         others = law["mean"].drop_isel(backbone=row)
         if others.size:
@@ -91,7 +95,6 @@ def plot_trajectories(
         _observed_runs(ax, fit, str(law["backbone"][row].item()), recipe)
         if volume is not None:
             ax.axvline(volume, color=colours.muted, linewidth=0.8, linestyle=":", zorder=1.5)
-        ax.set_title(name)
         _format(ax)
         stamp(ax, fit)
     _share_limits(used)

@@ -1,0 +1,266 @@
+"""Commands about fits: ``fit``, ``predict`` and ``compare``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayescdm.cli.frame import (
+    AsJson,
+    Benchmarks,
+    CandidateFile,
+    Chains,
+    Components,
+    Draws,
+    FitFile,
+    Kind,
+    Model,
+    Overwrite,
+    Population,
+    Prob,
+    Recipe,
+    Seed,
+    StudyName,
+    TableOut,
+    TreatOutliers,
+    Tune,
+    app,
+)
+from bayescdm.cli.output import end, print_json, progress, show_frame
+
+if TYPE_CHECKING:
+    from bayescdm.fit import Fit
+    from bayescdm.predict import Candidates
+    from bayescdm.study import Study
+
+__all__ = ["candidates_of", "count", "load"]
+
+
+@app.command()
+def fit(
+    study: StudyName,
+    out: Annotated[Path, typer.Option("--out", help="Where the fit is written (NetCDF).")],
+    model: Model = "transfer_hierarchical",
+    seed: Seed = 1,
+    components: Components = None,
+    population: Population = "all",
+    benchmark: Benchmarks = None,
+    treat_outliers_as_missing: TreatOutliers = False,
+    draws: Draws = None,
+    tune: Tune = None,
+    chains: Chains = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model to a study and write the draws to one file."""
+    from bayescdm.atomic import check_place
+    from bayescdm.fit import fit as sample
+
+    # Refused before minutes of sampling, not after.
+    check_place(out, overwrite=overwrite)
+    loaded = load(study, benchmark, treat_outliers_as_missing=treat_outliers_as_missing)
+    watched = progress(f"{loaded.name}: compiling {model} (about 20 s), then sampling")
+    fitted = sample(
+        loaded,
+        model=model,
+        components=components,
+        population=population,
+        seed=seed,
+        settings=sampler(draws, tune, chains),
+        progress=watched,
+    )
+    fitted.save(out, overwrite=overwrite)
+    diagnosis = fitted.diagnose()
+    if as_json:
+        print_json(
+            {
+                "fit": str(out),
+                **fitted.facts(),
+                "settings": fitted.settings,
+                "diagnosis": {**vars(diagnosis), "converged": diagnosis.converged},
+            }
+        )
+    else:
+        typer.echo(f"{fitted.model} on {loaded.name}: {diagnosis}")
+        typer.echo(f"written to {out}")
+    end(fitted)
+
+
+@app.command()
+def predict(
+    fit: FitFile,
+    volume: Annotated[
+        list[str], typer.Option("--volume", help="Data volume, such as 1.2M; may be repeated.")
+    ],
+    candidates: CandidateFile = None,
+    recipe: Recipe = None,
+    kind: Kind = "run",
+    prob: Prob = 0.9,
+    seed: Annotated[int, typer.Option(help="Seed of what is drawn for new backbones and runs.")] = 0,
+    out: TableOut = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the accuracy of backbones at data volumes, with intervals of a stated kind."""
+    from bayescdm.columns import prediction_columns
+    from bayescdm.fit import load_fit
+    from bayescdm.predict import predict as predicted
+    from bayescdm.predict import prediction_table
+
+    fitted = load_fit(fit)
+    values = predicted(
+        fitted,
+        candidates_of(fitted, candidates),
+        volumes=[count("--volume", text) for text in volume],
+        recipe=recipe,
+        kind=kind,
+        prob=prob,
+        seed=seed,
+    )
+    table = prediction_table(values)
+    title = f"{fitted.study.name}: recipe {values.attrs['recipe']}, volume in {fitted.study.volume_unit}"
+    columns = prediction_columns(kind, prob)
+    show_frame(table, columns, title=title, as_json=as_json, out=out, overwrite=overwrite)
+    end(fitted)
+
+
+class Subject(StrEnum):
+    """What can be compared."""
+
+    families = "families"
+    variants = "variants"
+    backbones = "backbones"
+    benchmarks = "benchmarks"
+    models = "models"
+
+
+@app.command()
+def compare(
+    fit: FitFile,
+    subject: Annotated[Subject, typer.Argument(help="What is compared.")],
+    candidates: CandidateFile = None,
+    recipe: Recipe = None,
+    volume: Annotated[
+        str | None,
+        typer.Option(
+            help="Data volume, such as 1.2M. families, variants: where A is stated, D_ref by default. "
+            "backbones: by default the one that most runs of the recipe use."
+        ),
+    ] = None,
+    other: Annotated[
+        list[Path] | None,
+        typer.Option("--with", help="models: another fit of the same runs; may be repeated."),
+    ] = None,
+    prob: Prob = 0.9,
+    out: TableOut = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare families, base with instruct, backbones, text benchmarks, or models."""
+    from bayescdm.fit import load_fit
+
+    fitted = load_fit(fit)
+    at = None if volume is None else count("--volume", volume)
+    shown: dict[str, Any]
+    match subject:
+        case Subject.backbones:
+            shown = _backbones(fitted, candidates, recipe, at, prob)
+        case Subject.models:
+            shown = _models(fitted, other or [])
+        case _:
+            shown = _parameters(fitted, subject, at, prob)
+    show_frame(**shown, as_json=as_json, out=out, overwrite=overwrite)
+    end(fitted)
+
+
+def _backbones(
+    fit: Fit, candidates: Path | None, recipe: str | None, volume: float | None, prob: float
+) -> dict[str, Any]:
+    from bayescdm.columns import ranking_columns
+    from bayescdm.report.answer import answer
+    from bayescdm.wording import short_count
+
+    ranked = answer(fit, candidates=candidates_of(fit, candidates), recipe=recipe, volume=volume, prob=prob)
+    asked = ranked.question
+    title = f"{fit.study.name}: {asked.recipe} at {short_count(asked.volume)} {fit.study.volume_unit}"
+    return {"frame": ranked.ranking, "columns": ranking_columns(asked.kind, prob), "title": title}
+
+
+def _parameters(fit: Fit, subject: Subject, volume: float | None, prob: float) -> dict[str, Any]:
+    from bayescdm import columns, compare
+    from bayescdm.wording import short_count
+
+    if subject is Subject.benchmarks:
+        frame = compare.transfer_coefficients(fit, prob=prob)
+        laid_out = columns.benchmark_columns(frame, prob)
+        return {"frame": frame, "columns": laid_out, "title": f"{fit.study.name}: transfer coefficients λ"}
+    if subject is Subject.families:
+        frame = compare.compare_families(fit, volume=volume, prob=prob)
+        # B0, Bm and prior ratios would not fit into a terminal; CSV and JSON hold them.
+        laid_out = columns.family_columns(frame, prob, quantities=("A", "mean_B"), prior=False)
+        shown = columns.by_family(frame)
+    else:
+        frame = shown = compare.compare_variants(fit, volume=volume, prob=prob)
+        laid_out = columns.variant_columns(frame, prob)
+    at = f"{short_count(frame.attrs['volume'])} {fit.study.volume_unit}"
+    title = f"{fit.study.name}: rates of {subject}; A at {at}"
+    return {"frame": frame, "shown": shown, "columns": laid_out, "title": title}
+
+
+def _models(fit: Fit, others: list[Path]) -> dict[str, Any]:
+    from bayescdm.columns import MODEL_COLUMNS
+    from bayescdm.compare import compare_models
+    from bayescdm.fit import load_fit
+
+    fits = {fit.model: fit}
+    for path in others:
+        further = load_fit(path)
+        fits[further.model if further.model not in fits else f"{further.model} ({path.name})"] = further
+    frame = compare_models(fits)
+    return {"frame": frame, "columns": MODEL_COLUMNS, "title": frame.attrs["method"]}
+
+
+def load(study: str, benchmark: list[str] | None, *, treat_outliers_as_missing: bool) -> Study:
+    """Load a study with the benchmarks asked for; flagged text scores as missing if asked for."""
+    from bayescdm.outliers import flag_text_outliers, treat_as_missing
+    from bayescdm.reading import load_study
+
+    asked: str | list[str] | None = benchmark[0] if benchmark and len(benchmark) == 1 else benchmark
+    loaded = load_study(study, benchmarks=asked)
+    return treat_as_missing(loaded, flag_text_outliers(loaded)) if treat_outliers_as_missing else loaded
+
+
+def sampler(draws: int | None, tune: int | None, chains: int | None) -> Any:
+    """Return the sampler settings, the defaults where nothing was asked."""
+    from dataclasses import replace
+
+    from bayescdm.sampling import DEFAULTS
+
+    asked = {"draws": draws, "tune": tune, "chains": chains}
+    return replace(DEFAULTS, **{name: value for name, value in asked.items() if value is not None})
+
+
+def candidates_of(fit: Fit, path: Path | None) -> Candidates:
+    """Read a candidate file; what was repaired or left out in it is said on stderr."""
+    if path is None:
+        return None
+    from bayescdm.reading import read_candidates
+
+    text_scores, backbones, notes = read_candidates(path, fit.study)
+    for note in notes:
+        typer.echo(str(note), err=True)
+    return text_scores, backbones
+
+
+def count(option: str, text: str) -> float:
+    """Read a count such as 1.2M or 7B; an error names the option."""
+    from bayescdm.errors import InputError
+    from bayescdm.reading import parse_count
+
+    try:
+        return parse_count(text)
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from None

@@ -1,0 +1,193 @@
+"""How the tables of predictions and comparisons are laid out for readers, on the page and in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from bayescdm.intervals import PredictionKind, interval_columns
+from bayescdm.tables import Column
+from bayescdm.wording import interval_label
+
+__all__ = [
+    "MODEL_COLUMNS",
+    "benchmark_columns",
+    "by_family",
+    "family_columns",
+    "prediction_columns",
+    "ranking_columns",
+    "variant_columns",
+]
+
+#: Quantities of a family and how they are titled.
+RATES = {"A": "A", "B0": "B0", "Bm": "Bm", "mean_B": "mean B"}
+
+#: Columns of `bayescdm.compare.compare_models`.
+MODEL_COLUMNS = (
+    Column("model", "model"),
+    Column("elpd", "elpd", "number"),
+    Column("its standard error", "elpd_se", "number"),
+    Column("difference", "elpd_difference", "number"),
+    Column("standard error of it", "elpd_difference_se", "number"),
+    Column("effective parameters", "p_loo", "number"),
+    Column("bad Pareto k", "pareto_k_bad", "integer"),
+    Column("largest Pareto k", "pareto_k_max", "number"),
+)
+
+
+def ranking_columns(kind: PredictionKind, prob: float) -> list[Column]:
+    """Columns of `bayescdm.compare.rank_backbones`, and of `bayescdm.report.Answer.ranking`.
+
+    Parameters
+    ----------
+    kind, prob
+        As the table was made with.
+
+    Returns
+    -------
+    list of Column
+    """
+    label = interval_label(kind, prob)
+    return [
+        Column("backbone", "backbone"),
+        Column("accuracy, %", "mean", "percent"),
+        Column(label, interval_columns(kind, prob), "percent"),
+        Column("P(best)", "p_best", "probability"),
+        Column("P(top 3)", "p_top_3", "probability"),
+        Column("P(first is better)", "p_first_better", "probability"),
+        Column("regret, points", "expected_regret", "points"),
+        Column("expected rank", "expected_rank", "number"),
+        Column(f"rank, {label}", interval_columns(kind, prob, of="rank"), "integer"),
+        Column("what is known of it", "mode"),
+        Column("extrapolation", "extrapolation"),
+    ]
+
+
+def prediction_columns(kind: PredictionKind, prob: float) -> list[Column]:
+    """Columns of `bayescdm.predict.prediction_table`.
+
+    Parameters
+    ----------
+    kind, prob
+        As the table was made with.
+
+    Returns
+    -------
+    list of Column
+    """
+    return [
+        Column("backbone", "backbone"),
+        Column("volume", "volume", "count"),
+        Column("accuracy, %", "mean", "percent"),
+        Column(interval_label(kind, prob), interval_columns(kind, prob), "percent"),
+        Column("what is known of it", "mode"),
+        Column("extrapolation", "extrapolation"),
+    ]
+
+
+def by_family(rates: pd.DataFrame) -> pd.DataFrame:
+    """Lay `bayescdm.compare.compare_families` out with one row a family, those with most runs first.
+
+    Parameters
+    ----------
+    rates : DataFrame, one row a family and quantity
+
+    Returns
+    -------
+    DataFrame
+        ``family``, ``runs``, ``backbones`` and each other column once a quantity, such as ``mean_A``.
+    """
+    counts = rates.groupby("family")[["runs", "backbones"]].first()
+    values = rates.drop(columns=["runs", "backbones"]).pivot(index="family", columns="quantity")
+    values.columns = [f"{column}_{quantity}" for column, quantity in values.columns]
+    wide = counts.join(values).reset_index()
+    return wide.sort_values(["runs", "mean_A"], ascending=False, kind="stable", ignore_index=True)
+
+
+def family_columns(
+    rates: pd.DataFrame, prob: float, *, quantities: Sequence[str] = tuple(RATES), prior: bool = True
+) -> list[Column]:
+    """Columns of `by_family`.
+
+    Parameters
+    ----------
+    rates : DataFrame
+        From `bayescdm.compare.compare_families`.
+    prob : float
+        As the table was made with.
+    quantities : sequence of str
+        Which of ``A``, ``B0``, ``Bm`` and ``mean_B``.
+    prior : bool
+        Whether the ratio of posterior to prior sd is shown, where the table has it.
+
+    Returns
+    -------
+    list of Column
+    """
+    lower, upper = interval_columns("posterior", prob)
+    columns = [
+        Column("family", "family"),
+        Column("runs", "runs", "integer"),
+        Column("backbones", "backbones", "integer"),
+    ]
+    for quantity in quantities:
+        title = RATES[quantity]
+        columns.append(Column(title, f"mean_{quantity}", "number"))
+        ends = (f"{lower}_{quantity}", f"{upper}_{quantity}")
+        columns.append(Column(f"{title}, {interval_label('posterior', prob)}", ends, "number"))
+        if prior and "prior_sd_ratio" in rates:
+            columns.append(Column(f"{title}, sd / prior sd", f"prior_sd_ratio_{quantity}", "number"))
+    return columns
+
+
+def variant_columns(variants: pd.DataFrame, prob: float) -> list[Column]:
+    """Columns of `bayescdm.compare.compare_variants`.
+
+    Parameters
+    ----------
+    variants : DataFrame
+    prob : float
+        As the table was made with.
+
+    Returns
+    -------
+    list of Column
+    """
+    label = f"difference, {interval_label('posterior', prob)}"
+    columns = [
+        Column("family", "family"),
+        Column("quantity", "quantity"),
+        Column("base", "base", "number"),
+        Column("instruct", "instruct", "number"),
+        Column("instruct − base", "difference_mean", "number"),
+        Column(label, interval_columns("posterior", prob, of="difference"), "number"),
+        Column("P(instruct greater)", "p_instruct_greater", "probability"),
+    ]
+    if "prior_sd_ratio" in variants:
+        columns.append(Column("sd / prior sd", "prior_sd_ratio", "number"))
+    return columns
+
+
+def benchmark_columns(coefficients: pd.DataFrame, prob: float) -> list[Column]:
+    """Columns of `bayescdm.compare.transfer_coefficients`.
+
+    Parameters
+    ----------
+    coefficients : DataFrame
+    prob : float
+        As the table was made with.
+
+    Returns
+    -------
+    list of Column
+    """
+    columns = [
+        Column("text benchmark", "benchmark"),
+        Column("λ", "mean", "number"),
+        Column(interval_label("posterior", prob), interval_columns("posterior", prob), "number"),
+        Column("P(tax)", "p_tax", "probability"),
+    ]
+    if "prior_sd_ratio" in coefficients:
+        columns.append(Column("sd / prior sd", "prior_sd_ratio", "number"))
+    return columns

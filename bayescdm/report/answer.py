@@ -1,0 +1,202 @@
+"""The answer: a ranking, and what it means in sentences made from its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from bayescdm.compare import difference, rank_backbones
+from bayescdm.intervals import interval_columns
+from bayescdm.predict import Candidates, predict_draws
+from bayescdm.report.question import Question, ask
+from bayescdm.wording import and_more, percent, points, probability, short_count, short_names
+
+if TYPE_CHECKING:
+    from bayescdm.fit import Fit
+
+__all__ = ["Answer", "answer", "answer_question"]
+
+#: Names listed in a sentence before the rest is counted.
+LISTED = 4
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A ranking of candidates with the sentences that say what it means.
+
+    Parameters
+    ----------
+    question : Question
+    ranking : DataFrame, one row a backbone, best first
+        The columns of `bayescdm.compare.rank_backbones` and ``p_first_better``, the probability that the
+        first backbone is better than this one (½ for itself).
+    sentences : tuple of str
+        The first names the choice.
+    converged : bool
+        Whether the draws can be trusted; if not, the first sentence says so.
+    """
+
+    question: Question
+    ranking: pd.DataFrame
+    sentences: tuple[str, ...]
+    converged: bool
+
+    def __str__(self) -> str:
+        """Return the sentences, a line each."""
+        return "\n".join(self.sentences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return question, sentences and ranking as plain values, for JSON."""
+        asked = self.question
+        return {
+            "question": {
+                "recipe": asked.recipe,
+                "volume": asked.volume,
+                "volume_unit": self.ranking.attrs["volume_unit"],
+                "kind": asked.kind,
+                "probability": asked.prob,
+                "seed": asked.seed,
+                "chosen": list(asked.chosen),
+            },
+            "converged": self.converged,
+            "answer": list(self.sentences),
+            "ranking": self.ranking.to_dict("records"),
+        }
+
+
+def answer(
+    fit: Fit,
+    *,
+    candidates: Candidates = None,
+    recipe: str | None = None,
+    volume: float | None = None,
+    sizes: tuple[float, float] | None = None,
+    prob: float = 0.9,
+    seed: int = 0,
+) -> Answer:
+    """Answer which backbone is best for a recipe and a data volume, and how sure that is.
+
+    Parameters
+    ----------
+    fit : Fit
+    candidates : list of str, or pair of DataFrames, optional
+        Names of scored backbones of the study, or a candidate table; by default those within `sizes`.
+    recipe : str, optional
+        By default the one that most runs with a known volume use.
+    volume : float, optional
+        In the study's unit; by default the one that most runs of the recipe use.
+    sizes : (float, float), optional
+        Smallest and largest number of parameters of default candidates; 1B to 9B by default.
+    prob : float
+        Probability of intervals, and from which on one backbone counts as told from another.
+    seed : int
+
+    Returns
+    -------
+    Answer
+
+    Raises
+    ------
+    NotFoundError, RequestError, ModelError
+        As for `bayescdm.compare.rank_backbones`.
+
+    Examples
+    --------
+    >>> import bayescdm as cdm
+    >>> fit = cdm.fit("open-vlm")  # doctest: +SKIP
+    >>> print(cdm.answer(fit, volume=1.2e6))  # doctest: +SKIP
+    """
+    question = ask(
+        fit, candidates=candidates, recipe=recipe, volume=volume, sizes=sizes, prob=prob, seed=seed
+    )
+    return answer_question(fit, question)
+
+
+def answer_question(fit: Fit, question: Question) -> Answer:
+    """Answer a question that is complete.
+
+    Parameters
+    ----------
+    fit : Fit
+    question : Question
+
+    Returns
+    -------
+    Answer
+    """
+    asked: dict[str, Any] = {"recipe": question.recipe, "kind": question.kind, "seed": question.seed}
+    ranking = rank_backbones(fit, question.candidates, volume=question.volume, prob=question.prob, **asked)
+    draws = predict_draws(fit, question.candidates, volumes=question.volume, **asked).isel(volume=0)
+    better = difference(draws, str(ranking["backbone"].iloc[0]), prob=question.prob)["p_greater"]
+    attrs = ranking.attrs
+    ranking = ranking.assign(p_first_better=1 - better.loc[ranking["backbone"]].to_numpy())
+    ranking.attrs = attrs
+    converged = bool(attrs["converged"])
+    return Answer(question, ranking, tuple(_sentences(ranking, question, converged)), converged)
+
+
+def _sentences(ranking: pd.DataFrame, question: Question, converged: bool) -> list[str]:
+    names = short_names(ranking["backbone"])
+    first = ranking.iloc[0]
+    where = f"{question.recipe} at {short_count(question.volume)} {ranking.attrs['volume_unit']}"
+    lower, upper = interval_columns(question.kind, question.prob)
+    sentences = [] if converged else ["NOT CONVERGED: the draws cannot be trusted, nor what follows."]
+    sentences.append(
+        f"For {where}, {names[0]} has the highest expected accuracy of {len(ranking)} candidates: "
+        f"{percent(first['mean'])} ({question.kind}, {100 * question.prob:g} % interval "
+        f"{percent(first[lower])} to {percent(first[upper])}); it is the best with probability "
+        f"{probability(first['p_best'])}."
+    )
+    if len(ranking) == 1:
+        return sentences
+    sentences += _told_apart(ranking, names, question.prob)
+    sentences += _likelier(ranking, names)
+    sentences.append(
+        f"Whoever takes {names[0]} loses on average {points(first['expected_regret'])} against the "
+        "candidate that turns out best."
+    )
+    return sentences + _reservations(first, names[0])
+
+
+def _told_apart(ranking: pd.DataFrame, names: list[str], prob: float) -> list[str]:
+    """Which candidates the data tell from the first, and which not."""
+    p = ranking["p_first_better"].to_numpy()
+    told = [f"{name} ({probability(q)})" for name, q in zip(names[1:], p[1:]) if q >= prob]
+    untold = [f"{name} ({probability(q)})" for name, q in zip(names[1:], p[1:]) if q < prob]
+    sentences = []
+    if untold:
+        sentences.append(
+            f"The data cannot tell {names[0]} from {and_more(untold, LISTED)} with probability {prob:g}; in "
+            f"parentheses the probability that {names[0]} is the better one."
+        )
+    if told:
+        others = "every other candidate" if not untold else f"{len(told)} of {len(names) - 1} others"
+        sentences.append(
+            f"{names[0]} is better than {others} with probability {prob:g} or more, the first of them "
+            f"{told[0]}."
+        )
+    return sentences
+
+
+def _likelier(ranking: pd.DataFrame, names: list[str]) -> list[str]:
+    """A candidate of which less is known can be the best more often without being better on average."""
+    top = int(np.argmax(ranking["p_best"].to_numpy()))
+    if top == 0:
+        return []
+    p = probability(ranking["p_best"].iloc[top])
+    return [f"{names[top]} is the best more often ({p}), because less is known of it, but expected lower."]
+
+
+def _reservations(first: pd.Series, name: str) -> list[str]:
+    """What stands behind the first: runs of its own, its family's, or the population's."""
+    sentences = []
+    if first["mode"] == "new backbone of known family":
+        sentences.append(f"{name} has no run in the study; what is said of it rests on its family's runs.")
+    if first["mode"] == "new family":
+        sentences.append(f"No run of the study uses the family of {name}; its rates are the population's.")
+    if first["extrapolation"]:
+        sentences.append(f"{name}: {first['extrapolation']} beyond what was observed.")
+    return sentences

@@ -1,0 +1,122 @@
+"""Make a report of a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bayescdm.predict import Candidates
+from bayescdm.report.answer import Answer, answer
+from bayescdm.report.page import render, write
+from bayescdm.report.sections import (
+    answer_section,
+    benchmark_section,
+    family_section,
+    model_section,
+    sensitivity_section,
+    trajectory_section,
+)
+from bayescdm.report.sensitivity import answer_again
+from bayescdm.report.trust import data_section, diagnostics_section, settings_section
+
+if TYPE_CHECKING:
+    from bayescdm.fit import Fit
+
+__all__ = ["report", "report_answer"]
+
+
+def report(
+    fit: Fit,
+    out: str | Path,
+    *,
+    candidates: Candidates = None,
+    recipe: str | None = None,
+    volume: float | None = None,
+    sizes: tuple[float, float] | None = None,
+    prob: float = 0.9,
+    seed: int = 0,
+    sensitivity_fit: Fit | None = None,
+    models: Mapping[str, Fit] | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write one self-contained HTML page: the answer first, then what it stands on.
+
+    Parameters
+    ----------
+    fit : Fit
+    out : str or Path
+    candidates, recipe, volume, sizes, prob, seed
+        The question, as for `bayescdm.report.answer`.
+    sensitivity_fit : Fit, optional
+        The same study with flagged text scores treated as missing; the page says how the answer changes.
+    models : mapping of str to Fit, optional
+        Further fits of the same runs, by name, to compare with this one by PSIS-LOO.
+    overwrite : bool
+        Replace an existing file.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    RequestError, NotFoundError, ModelError
+        As for `bayescdm.report.answer`; the file exists and `overwrite` is false, or its folder does not.
+
+    Examples
+    --------
+    >>> import bayescdm as cdm
+    >>> fit = cdm.fit("open-vlm")  # doctest: +SKIP
+    >>> cdm.report(fit, "report.html", volume=1.2e6)  # doctest: +SKIP
+    """
+    asked = answer(
+        fit, candidates=candidates, recipe=recipe, volume=volume, sizes=sizes, prob=prob, seed=seed
+    )
+    return report_answer(fit, asked, out, sensitivity_fit=sensitivity_fit, models=models, overwrite=overwrite)
+
+
+def report_answer(
+    fit: Fit,
+    asked: Answer,
+    out: str | Path,
+    *,
+    sensitivity_fit: Fit | None = None,
+    models: Mapping[str, Fit] | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """Write the page of an answer that was already worked out.
+
+    Parameters
+    ----------
+    fit, out, sensitivity_fit, models, overwrite
+        As for `report`.
+    asked : Answer
+
+    Returns
+    -------
+    Path
+    """
+    prob = asked.question.prob
+    sections = [
+        answer_section(fit, asked),
+        trajectory_section(fit, asked),
+        family_section(fit, prob),
+        benchmark_section(fit, prob),
+    ]
+    if sensitivity_fit is not None:
+        again = answer_again(asked, sensitivity_fit)
+        sections.append(sensitivity_section(asked, again, sensitivity_fit))
+    if models:
+        sections.append(model_section({fit.model: fit, **models}))
+    sections += [diagnostics_section(fit, prob), data_section(fit), settings_section(fit)]
+    diagnosis = fit.diagnose()
+    problem = "" if diagnosis.converged else f"{diagnosis}. Nothing below can be relied on."
+    simulated = " (simulated)" if fit.study.simulated else ""
+    page = render(
+        f"Which backbone? {fit.study.name}{simulated}",
+        f"Posterior of the transfer–absorption law, model {fit.model}, {diagnosis.draws} draws.",
+        sections,
+        problem=problem,
+    )
+    return write(page, Path(out), overwrite=overwrite)

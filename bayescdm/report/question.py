@@ -1,0 +1,133 @@
+"""Which backbone, under which recipe, at which data volume: the question that a report answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from bayescdm.errors import RequestError
+from bayescdm.intervals import PredictionKind, check_probability
+from bayescdm.predict import Candidates
+from bayescdm.wording import short_count
+
+if TYPE_CHECKING:
+    from bayescdm.fit import Fit
+
+__all__ = ["SIZES", "Question", "ask"]
+
+#: Sizes of the candidates that a question is about when none are named, in parameters.
+SIZES = (1e9, 9e9)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Which of these backbones, for this recipe and volume, and how sure.
+
+    Parameters
+    ----------
+    candidates : list of str, or pair of DataFrames
+        As for `bayescdm.predict.predict`.
+    recipe : str
+    volume : float
+        In the study's unit.
+    prob : float
+        Probability of intervals, and from which on one backbone counts as told from another.
+    kind : {"backbone", "law", "run"}
+        What is ranked; see `bayescdm.compare.rank_backbones`.
+    seed : int
+    chosen : tuple of str
+        What the user did not say and was chosen, one sentence each.
+    """
+
+    candidates: Candidates
+    recipe: str
+    volume: float
+    prob: float = 0.9
+    kind: PredictionKind = "backbone"
+    seed: int = 0
+    chosen: tuple[str, ...] = ()
+
+
+def ask(
+    fit: Fit,
+    *,
+    candidates: Candidates = None,
+    recipe: str | None = None,
+    volume: float | None = None,
+    sizes: tuple[float, float] | None = None,
+    prob: float = 0.9,
+    seed: int = 0,
+) -> Question:
+    """Fill in what was not asked, and say so.
+
+    Parameters
+    ----------
+    fit : Fit
+    candidates : list of str, or pair of DataFrames, optional
+        By default all backbones of the study that have text scores and lie within `sizes`.
+    recipe : str, optional
+        By default the one that most runs with a known volume use.
+    volume : float, optional
+        In the study's unit; by default the one that most runs of the recipe use.
+    sizes : (float, float), optional
+        Smallest and largest number of parameters of default candidates; 1B to 9B by default.
+    prob, seed
+        As for `Question`.
+
+    Returns
+    -------
+    Question
+
+    Raises
+    ------
+    RequestError
+        No backbone of the study has that size, or `sizes` stand beside named candidates.
+    """
+    check_probability(prob)
+    chosen = []
+    if candidates is None:
+        candidates, said = _default_candidates(fit, sizes)
+        chosen.append(said)
+    elif sizes is not None:
+        raise RequestError("sizes choose among the study's backbones; leave them out or name no candidates")
+    runs = fit.study.fitted_runs
+    if recipe is None:
+        recipe = _most_common(runs.loc[runs["volume"].notna(), "recipe"], runs["recipe"])
+        n = int((runs["recipe"] == recipe).sum())
+        chosen.append(f"recipe {recipe}: the one with most runs of known volume ({n})")
+    if volume is None:
+        volumes = runs.loc[runs["recipe"] == recipe, "volume"].dropna()
+        volume, said = _default_volume(fit, volumes)
+        chosen.append(said)
+    return Question(candidates, recipe, volume, prob, seed=seed, chosen=tuple(chosen))
+
+
+def _default_candidates(fit: Fit, sizes: tuple[float, float] | None) -> tuple[list[str], str]:
+    scored = fit.study.scored
+    low, high = sizes or SIZES
+    params = fit.study.backbones.loc[scored, "params"].astype(float)
+    within = scored[params.between(low, high)]
+    span = f"{short_count(low)} to {short_count(high)} parameters"
+    if len(within):
+        return list(within), f"candidates: all {len(within)} backbones with text scores and {span}"
+    if sizes is not None:
+        raise RequestError(f"{fit.study.name}: no backbone with text scores has {span}")
+    return list(scored), f"candidates: all {len(scored)} backbones with text scores; none has {span}"
+
+
+def _default_volume(fit: Fit, volumes: pd.Series) -> tuple[float, str]:
+    unit = fit.study.volume_unit
+    if volumes.empty:
+        volume = float(fit.study.volume_ref or 1.0)
+        return volume, f"volume {short_count(volume)} {unit}: the study's D_ref, as the recipe's is unknown"
+    volume = float(_most_common(volumes, volumes))
+    used = "the volume of its runs" if volumes.nunique() == 1 else "the volume that most of its runs use"
+    return volume, f"volume {short_count(volume)} {unit}: {used}"
+
+
+def _most_common(values: pd.Series, otherwise: pd.Series) -> Any:
+    """Most common value, the largest (or last by name) among equals; of `otherwise` when there is none."""
+    counts = (values if len(values) else otherwise).value_counts()
+    return max(counts.index[counts == counts.max()])

@@ -1,0 +1,167 @@
+"""Sections on what stands behind the answers: diagnostics, data and warnings, settings and sources."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure as Drawing
+
+from bayescdm.describe import family_table, recipe_table
+from bayescdm.errors import Note
+from bayescdm.fit import MAX_R_HAT, MIN_ESS, Fit
+from bayescdm.plots import plot_convergence, plot_prior_posterior
+from bayescdm.report.figures import NARROW, figure
+from bayescdm.report.parts import Definitions, Notes, Part, Section
+from bayescdm.tables import Column, table
+from bayescdm.wording import interval_label, short_count
+
+__all__ = ["data_section", "diagnostics_section", "settings_section"]
+
+#: Quantities whose prior and posterior are drawn, where the model has them.
+SCALARS = {
+    "A_population": "transfer rate A",
+    "B0_population": "base absorption B0",
+    "Bm_population": "absorption decay Bm",
+    "A_contrast": "instruct − base, ln A",
+    "A_family_scale": "spread of families, ln A",
+    "recipe_scale": "spread of recipes",
+    "tau": "spread of backbones τ",
+    "sigma": "residual scale σ",
+}
+
+
+def diagnostics_section(fit: Fit, prob: float) -> Section:
+    """Build the section on convergence and on what the data add to the priors."""
+    diagnosis = fit.diagnose()
+    shown = [name for name in SCALARS if name in fit.posterior and name in fit.group("prior")]
+
+    def draw_convergence(width: float) -> Drawing:
+        drawing = plt.figure(figsize=(width, 3.2), layout="constrained")
+        plot_convergence(fit, ax=drawing.add_subplot())
+        return drawing
+
+    def draw_priors(width: float) -> Drawing:
+        columns = 2 if width <= NARROW else 4
+        rows = -(-len(shown) // columns)
+        drawing = plt.figure(figsize=(width, 1.6 * rows), layout="constrained")
+        axes = np.ravel(drawing.subplots(rows, columns, squeeze=False))
+        for ax, name in zip(axes, shown):
+            plot_prior_posterior(fit, variable=name, label=SCALARS[name], ax=ax)
+        for empty in axes[len(shown) :]:
+            empty.set_axis_off()
+        return drawing
+
+    summary = fit.summary(prob=prob).rename_axis("quantity").reset_index()
+    interval = interval_label("posterior", prob)
+    ends = tuple(name for name in summary if str(name).startswith("posterior_"))
+    columns = [
+        Column("quantity", "quantity"),
+        Column("mean", "mean", "number"),
+        Column(interval, (ends[0], ends[1]), "number"),
+        Column("R-hat", "r_hat", "rhat"),
+        Column("bulk ESS", "ess_bulk", "integer"),
+        Column("tail ESS", "ess_tail", "integer"),
+    ]
+    if "prior_sd_ratio" in summary:
+        columns.append(Column("sd / prior sd", "prior_sd_ratio", "number"))
+    state = "The draws have converged" if diagnosis.converged else "THE DRAWS HAVE NOT CONVERGED"
+    parts: list[Part] = [
+        figure("convergence", "R-hat and effective sample size of every quantity.", draw_convergence)
+    ]
+    if shown:
+        parts.append(figure("priors", "What the data add: prior (line) and posterior (filled).", draw_priors))
+    parts += [
+        Definitions(DIAGNOSTIC_TERMS, folded="What these figures mean"),
+        table(
+            "summary",
+            f"{len(summary)} quantities of the model",
+            summary,
+            columns,
+            converged=diagnosis.converged,
+            folded="All quantities",
+        ),
+    ]
+    return Section("diagnostics", "Can the draws be trusted?", [f"{state}: {diagnosis}."], parts)
+
+
+DIAGNOSTIC_TERMS = (
+    ("R-hat", f"agreement of the chains; 1 is perfect, below {MAX_R_HAT} is asked for (Vehtari et al. 2021)"),
+    (
+        "ESS",
+        f"independent draws that the dependent ones are worth, for the centre (bulk) and for interval ends "
+        f"(tail); above {MIN_ESS} is asked for",
+    ),
+    ("divergence", "a place where the sampler could not follow the posterior; none is asked for"),
+    ("sd / prior sd", "posterior sd over prior sd; near 1 the data say little about the quantity"),
+)
+
+
+def data_section(fit: Fit) -> Section:
+    """Build the section on what was read, left out and flagged, every note included."""
+    study = fit.study
+    notes = [*dict.fromkeys([*fit.notes, *fit.capability.notes, *study.notes])]
+    by_severity = {s: [note for note in notes if note.severity == s] for s in ("warning", "note")}
+    recipes = recipe_table(study).reset_index()
+    families = family_table(study).reset_index()
+    simulated = (
+        "a simulated study: its runs were drawn from known parameters" if study.simulated else "real runs"
+    )
+    sentences = [
+        f"{study.name} ({simulated}): {len(study.fitted_runs)} of {len(study.runs)} runs inform the law, on "
+        f"{study.fitted_runs['backbone'].nunique()} backbones of "
+        f"{study.backbones.loc[study.fitted_runs['backbone'], 'family'].nunique()} families under "
+        f"{study.fitted_runs['recipe'].nunique()} recipes; {len(study.scored)} backbones have text scores "
+        f"on {study.text_scores.shape[1]} benchmarks.",
+    ]
+    if by_severity["warning"]:
+        sentences.append(f"{len(by_severity['warning'])} warnings limit the answers:")
+    parts: list[Part] = [
+        Notes(by_severity["warning"]),
+        Notes(by_severity["note"], folded=f"{len(by_severity['note'])} notes on what was done to the data"),
+        table("recipes", "Runs of each recipe", recipes, RECIPE_COLUMNS, folded="Recipes"),
+        table("families-data", "Backbones of each family", families, FAMILY_COLUMNS, folded="Families"),
+    ]
+    return Section("data", "Data and warnings", sentences, parts)
+
+
+RECIPE_COLUMNS = (
+    Column("recipe", "recipe"),
+    Column("runs", "runs", "integer"),
+    Column("with text scores", "fitted_runs", "integer"),
+    Column("backbones", "backbones", "integer"),
+    Column("benchmarks averaged", "benchmarks", "integer"),
+    Column("volume, smallest", "volume_min", "count"),
+    Column("largest", "volume_max", "count"),
+)
+FAMILY_COLUMNS = (
+    Column("family", "family"),
+    Column("base", "base", "integer"),
+    Column("instruct", "instruct", "integer"),
+    Column("base with runs", "base_with_runs", "integer"),
+    Column("instruct with runs", "instruct_with_runs", "integer"),
+    Column("runs", "runs", "integer"),
+)
+
+
+def settings_section(fit: Fit) -> Section:
+    """Build the section on model, settings, versions and sources."""
+    settings, study = fit.settings, fit.study
+    sampler = ", ".join(f"{name} {value}" for name, value in settings.get("sampler", {}).items())
+    versions = ", ".join(f"{name} {version}" for name, version in settings.get("versions", {}).items())
+    items = [
+        ("model", f"{fit.model} (SHA-256 of the file: {settings.get('source_hash', 'unknown')})"),
+        ("sampler", f"NUTS, {sampler}, seed {settings.get('seed', 'unknown')}"),
+        ("text components", str(len(fit.capability.components))),
+        ("components from", f"{len(fit.capability.fitted_on)} backbones ({fit.capability.population})"),
+        ("D_ref", f"{short_count(study.volume_ref or 1)} {study.volume_unit}"),
+        ("versions", versions),
+    ]
+    sources = [*study.runs.get("source", ()), *study.backbones.get("source", ())]
+    if study.scores is not None and "source" in study.scores:
+        sources = [*study.scores["source"], *sources]
+    listed = list(dict.fromkeys(str(source) for source in sources if source == source and source))
+    cited = [Note("source", source) for source in listed]
+    parts: list[Part] = [Definitions(items)]
+    if cited:
+        parts.append(Notes(cited, folded=f"{len(cited)} sources"))
+    return Section("settings", "Settings, versions and sources", [], parts)

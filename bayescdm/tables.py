@@ -1,0 +1,137 @@
+"""Frames as tables for readers, on the page and in the terminal: cells in users' units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import pandas as pd
+
+from bayescdm.wording import probability, short_count
+
+__all__ = ["Cell", "Column", "Table", "table"]
+
+Form = Literal["text", "percent", "points", "probability", "number", "integer", "count", "rhat"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """How one column for readers is made.
+
+    Parameters
+    ----------
+    title : str
+    source : str or (str, str)
+        Column of the frame, or the two ends of an interval.
+    form : str
+        ``percent`` and ``points`` take fractions; ``number`` shows three significant digits.
+    """
+
+    title: str
+    source: str | tuple[str, str]
+    form: Form = "text"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Text of a cell and what it is sorted by."""
+
+    text: str
+    sort: str | float
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for readers.
+
+    Parameters
+    ----------
+    name : str
+        Identifier on a page.
+    caption : str
+    columns : sequence of Column
+    rows : list of list of Cell
+    converged : bool
+        When false it is said beside the caption.
+    folded : str
+        Words to unfold it by; empty when it stands open.
+    """
+
+    name: str
+    caption: str
+    columns: Sequence[Column]
+    rows: list[list[Cell]]
+    converged: bool = True
+    folded: str = ""
+
+    kind: ClassVar = "table"
+
+
+def table(
+    name: str,
+    caption: str,
+    frame: pd.DataFrame,
+    columns: Sequence[Column],
+    *,
+    converged: bool = True,
+    folded: str = "",
+) -> Table:
+    """Lay a frame out as a table for readers, its rows in order.
+
+    Parameters
+    ----------
+    name, caption, columns, converged, folded
+        As for `Table`.
+    frame : DataFrame
+
+    Returns
+    -------
+    Table
+    """
+    rows = [[_cell(row, column) for column in columns] for row in frame.to_dict("records")]
+    return Table(name, caption, columns, rows, converged, folded)
+
+
+def _cell(row: dict[Any, Any], column: Column) -> Cell:
+    if isinstance(column.source, tuple):
+        low, high = (row[end] for end in column.source)
+        return Cell(f"{written(low, column.form)} to {written(high, column.form)}", _sortable(low))
+    value = row[column.source]
+    return Cell(written(value, column.form), _sortable(value))
+
+
+def _sortable(value: Any) -> str | float:
+    """Return a number, or words; what is missing sorts below every number."""
+    if isinstance(value, str):
+        return value
+    return -math.inf if pd.isna(value) else float(value)
+
+
+def written(value: Any, form: Form) -> str:
+    """Write a value in the form of its column; what is missing is a dash.
+
+    Examples
+    --------
+    >>> written(0.6974, "percent"), written(-0.0123, "points"), written(float("nan"), "number")
+    ('69.7', '−1.2', '–')
+    """
+    if form == "text":
+        return str(value)
+    if pd.isna(value):
+        return "–"
+    match form:
+        case "percent" | "points":
+            text = f"{100 * value:.1f}"
+        case "probability":
+            text = probability(value)
+        case "rhat":
+            text = f"{value:.3f}"
+        case "integer":
+            text = f"{value:.0f}"
+        case "count":
+            text = short_count(value)
+        case _:
+            text = f"{value:#.3g}".rstrip(".")
+    return text.replace("-", "−")

@@ -1,0 +1,104 @@
+"""Numbers, names and lists as they stand in sentences, tables and legends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bayescdm.intervals import Kind
+
+__all__ = ["and_more", "interval_label", "percent", "points", "probability", "short_count", "short_names"]
+
+
+def percent(fraction: float) -> str:
+    """Write a fraction in percent with one digit after the point.
+
+    Examples
+    --------
+    >>> percent(0.6974)
+    '69.7 %'
+    """
+    return f"{100 * fraction:.1f} %"
+
+
+def points(fraction: float) -> str:
+    """Write a difference of fractions in accuracy points.
+
+    Examples
+    --------
+    >>> points(0.0123)
+    '1.2 points'
+    """
+    return f"{100 * fraction:.1f} points"
+
+
+def probability(p: float) -> str:
+    """Write a probability with two digits; draws cannot tell less than one in a hundred from never.
+
+    Examples
+    --------
+    >>> [probability(p) for p in (0.417, 0.0, 0.999)]
+    ['.42', '<.01', '>.99']
+    """
+    if p < 0.01:
+        return "<.01"
+    return ">.99" if p > 0.99 else f"{p:.2f}".removeprefix("0")
+
+
+def and_more(items: Sequence[str], listed: int) -> str:
+    """List some items and count the rest.
+
+    Examples
+    --------
+    >>> and_more(["a", "b", "c"], 3), and_more(["a", "b", "c"], 1)
+    ('a, b and c', 'a and 2 more')
+    """
+    if len(items) > listed:
+        return f"{', '.join(items[:listed])} and {len(items) - listed} more"
+    return " and ".join(filter(None, [", ".join(items[:-1]), items[-1]]))
+
+
+def short_names(labels: Iterable[object]) -> list[str]:
+    """Names without their organisation where that leaves them distinct.
+
+    Parameters
+    ----------
+    labels : iterable of str
+        Such as ``Qwen/Qwen2.5-7B``.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> short_names(["Qwen/Qwen2-7B", "a/base", "b/base"])
+    ['Qwen2-7B', 'a/base', 'b/base']
+    """
+    names = [str(label) for label in labels]
+    short = [name.rsplit("/", 1)[-1] for name in names]
+    return [brief if short.count(brief) == 1 else name for brief, name in zip(short, names)]
+
+
+def interval_label(kind: Kind, prob: float) -> str:
+    """What an interval is, for legends.
+
+    Examples
+    --------
+    >>> interval_label("run", 0.9)
+    'run, 90 % interval'
+    """
+    return f"{kind}, {100 * prob:g} % interval"
+
+
+def short_count(volume: float) -> str:
+    """Write a count with a letter and four digits at most, the way users write it.
+
+    Examples
+    --------
+    >>> short_count(1_223_000)
+    '1.223M'
+    """
+    for power, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "K")):
+        if volume >= power:
+            return f"{volume / power:.4g}{letter}"
+    return f"{volume:.4g}"
