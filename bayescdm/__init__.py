@@ -23,6 +23,16 @@ if TYPE_CHECKING:
     from bayescdm.fit import Fit, fit, load_fit
     from bayescdm.identify import identifiability
     from bayescdm.modelfiles import model_names
+    from bayescdm.plots import (
+        plot_chain_ranks,
+        plot_convergence,
+        plot_families,
+        plot_prior_posterior,
+        plot_rank_distribution,
+        plot_ranking,
+        plot_trajectories,
+        plot_transfer_coefficients,
+    )
     from bayescdm.pointfit import PointFit, point_fit
     from bayescdm.predict import predict, predict_draws, prediction_table
     from bayescdm.reading import (
@@ -33,6 +43,7 @@ if TYPE_CHECKING:
         read_runs,
         read_text_scores,
     )
+    from bayescdm.report import Answer, answer, report
     from bayescdm.sampling import SamplerSettings
     from bayescdm.simulate import simulate
     from bayescdm.study import Study
@@ -43,6 +54,7 @@ __version__ = "0.1.0"
 #: Where each public name is defined. They are imported when first asked for: PyMC and its like take seconds,
 #: which ``bayescdm --help`` and ``bayescdm check`` must not pay.
 _HOME = {
+    "Answer": "report",
     "BayesCDMError": "errors",
     "Capability": "capability",
     "Fit": "fit",
@@ -51,6 +63,7 @@ _HOME = {
     "SamplerSettings": "sampling",
     "Study": "study",
     "Validation": "validate",
+    "answer": "report",
     "compare_families": "compare",
     "compare_models": "compare",
     "compare_variants": "compare",
@@ -68,6 +81,14 @@ _HOME = {
     "model_names": "modelfiles",
     "pairwise_probability": "compare",
     "parse_count": "reading",
+    "plot_chain_ranks": "plots",
+    "plot_convergence": "plots",
+    "plot_families": "plots",
+    "plot_prior_posterior": "plots",
+    "plot_rank_distribution": "plots",
+    "plot_ranking": "plots",
+    "plot_trajectories": "plots",
+    "plot_transfer_coefficients": "plots",
     "point_fit": "pointfit",
     "predict": "predict",
     "predict_draws": "predict",
@@ -76,12 +97,14 @@ _HOME = {
     "read_candidates": "reading",
     "read_runs": "reading",
     "read_text_scores": "reading",
+    "report": "report",
     "simulate": "simulate",
     "transfer_coefficients": "compare",
     "validate": "validate",
 }
 
 __all__ = [
+    "Answer",
     "BayesCDMError",
     "Capability",
     "Fit",
@@ -91,6 +114,7 @@ __all__ = [
     "Study",
     "Validation",
     "__version__",
+    "answer",
     "compare_families",
     "compare_models",
     "compare_variants",
@@ -108,6 +132,14 @@ __all__ = [
     "model_names",
     "pairwise_probability",
     "parse_count",
+    "plot_chain_ranks",
+    "plot_convergence",
+    "plot_families",
+    "plot_prior_posterior",
+    "plot_rank_distribution",
+    "plot_ranking",
+    "plot_trajectories",
+    "plot_transfer_coefficients",
     "point_fit",
     "predict",
     "predict_draws",
@@ -116,6 +148,7 @@ __all__ = [
     "read_candidates",
     "read_runs",
     "read_text_scores",
+    "report",
     "simulate",
     "transfer_coefficients",
     "validate",

@@ -140,7 +140,7 @@ class Fit:
         -------
         Diagnosis
         """
-        return diagnose(self.convergence, self.group("sample_stats"))
+        return worst_of(self.convergence, self.group("sample_stats"))
 
     @cached_property
     def convergence(self) -> pd.DataFrame:
@@ -191,7 +191,7 @@ class Fit:
         posterior = self.posterior
         chosen = variables or [str(name) for name in posterior if not _auxiliary(str(name))]
         prior = self.group("prior") if "prior" in self.draws.children else None
-        return summarise(posterior[chosen], prior, self.convergence, prob=prob)
+        return summarise(posterior[chosen], prior, prob=prob, checks=self.convergence)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the fit to one NetCDF file, atomically.
@@ -414,7 +414,12 @@ def convergence(posterior: xr.Dataset) -> pd.DataFrame:
     return checks.where(spreads != 0, np.nan)
 
 
-def diagnose(checks: pd.DataFrame, sample_stats: xr.Dataset) -> Diagnosis:
+def diagnose(posterior: xr.Dataset, sample_stats: xr.Dataset) -> Diagnosis:
+    """Check convergence of every quantity in `posterior`; constants are passed over."""
+    return worst_of(convergence(posterior), sample_stats)
+
+
+def worst_of(checks: pd.DataFrame, sample_stats: xr.Dataset) -> Diagnosis:
     """Worst of the convergence checks of every quantity.
 
     Parameters
@@ -452,9 +457,14 @@ def _cells(values: xr.DataArray) -> list[tuple[str, float]]:
 
 
 def summarise(
-    posterior: xr.Dataset, prior: xr.Dataset | None, checks: pd.DataFrame, *, prob: float
+    posterior: xr.Dataset,
+    prior: xr.Dataset | None,
+    *,
+    prob: float,
+    checks: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """Summarise draws, one row a scalar; see :meth:`Fit.summary`. `checks` are those of `convergence`."""
+    """Summarise draws, one row a scalar; see :meth:`Fit.summary`. `checks` hold those of `convergence`."""
+    checks = convergence(posterior) if checks is None else checks
     lower_name, upper_name = interval_columns("posterior", prob)
     rows: dict[str, dict[str, float]] = {}
     for name in posterior:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from bayescdm.fit import convergence, diagnose, summarise
+from bayescdm.fit import convergence, diagnose, summarise, worst_of
 
 
 def posterior(chains=4, draws=1000, seed=0):
@@ -34,19 +34,19 @@ def test_each_label_names_the_cell_whose_draws_were_checked():
     assert checks["r_hat"].idxmax() == "rate[b, A]"
     alone = az.rhat(draws["rate"].sel(family="b", coef="A").to_dataset(name="x"))["x"]
     assert checks.loc["rate[b, A]", "r_hat"] == pytest.approx(float(alone))
-    assert diagnose(checks, stats(draws)).worst["r_hat"] == "rate[b, A]"
+    assert worst_of(checks, stats(draws)).worst["r_hat"] == "rate[b, A]"
 
 
 def test_good_draws_converge_and_constants_are_passed_over():
     draws = posterior()
     checks = convergence(draws)
     assert checks.loc["fixed"].isna().all()
-    assert diagnose(checks, stats(draws)).converged
+    assert worst_of(checks, stats(draws)).converged
 
 
 def test_one_divergence_is_one_too_many():
     draws = posterior()
-    diagnosis = diagnose(convergence(draws), stats(draws, divergences=1))
+    diagnosis = diagnose(draws, stats(draws, divergences=1))
     assert not diagnosis.converged
     assert diagnosis.divergences == 1
 
@@ -55,18 +55,18 @@ def test_one_divergence_is_one_too_many():
 def test_what_cannot_be_checked_does_not_pass(broken):
     draws = posterior()
     draws["mu"][0, 0, 0] = broken
-    assert not diagnose(convergence(draws), stats(draws)).converged
+    assert not diagnose(draws, stats(draws)).converged
 
 
 def test_one_chain_alone_does_not_pass():
     draws = posterior(chains=1)
-    assert not diagnose(convergence(draws), stats(draws)).converged
+    assert not diagnose(draws, stats(draws)).converged
 
 
 def test_summary_holds_the_checks_of_its_own_rows():
     draws = posterior()
     checks = convergence(draws)
-    table = summarise(draws[["rate"]], None, checks, prob=0.5)
+    table = summarise(draws[["rate"]], None, prob=0.5, checks=checks)
     assert list(table.columns) == [
         "mean",
         "sd",

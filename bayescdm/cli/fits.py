@@ -180,7 +180,7 @@ def _backbones(
     fit: Fit, candidates: Path | None, recipe: str | None, volume: float | None, prob: float
 ) -> dict[str, Any]:
     from bayescdm.columns import ranking_columns
-    from bayescdm.report.answer import answer
+    from bayescdm.report.answers import answer
     from bayescdm.wording import short_count
 
     ranked = answer(fit, candidates=candidates_of(fit, candidates), recipe=recipe, volume=volume, prob=prob)

@@ -25,7 +25,7 @@ from bayescdm.cli.output import end, print_json, print_table, progress
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
-    from bayescdm.report.answer import Answer
+    from bayescdm.report.answers import Answer
     from bayescdm.sampling import SamplerSettings
     from bayescdm.study import Study
 
@@ -78,7 +78,7 @@ def report(
     """Answer which backbone is best and how sure, in the terminal and on one self-contained page."""
     from bayescdm.atomic import check_place
     from bayescdm.fit import load_fit
-    from bayescdm.report.answer import answer
+    from bayescdm.report.answers import answer
     from bayescdm.report.make import report_answer
     from bayescdm.report.page import is_report
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bayescdm.atomic import check_place
 from bayescdm.predict import Candidates
-from bayescdm.report.answer import Answer, answer
+from bayescdm.report.answers import Answer, answer
 from bayescdm.report.page import render, write
 from bayescdm.report.sections import (
     answer_section,
@@ -97,6 +98,7 @@ def report_answer(
     -------
     Path
     """
+    check_place(out, overwrite=overwrite)
     prob = asked.question.prob
     sections = [
         answer_section(fit, asked),

@@ -36,7 +36,7 @@ from bayescdm.plots import (
     plot_transfer_coefficients,
 )
 from bayescdm.plots.layout import ROW
-from bayescdm.report.answer import Answer
+from bayescdm.report.answers import Answer
 from bayescdm.report.figures import NARROW, figure
 from bayescdm.report.parts import Definitions, Notes, Part, Section
 from bayescdm.report.question import Question

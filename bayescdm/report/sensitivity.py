@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from bayescdm.report.answer import Answer, answer_question
+from bayescdm.report.answers import Answer, answer_question
 from bayescdm.wording import points, probability, short_names
 
 if TYPE_CHECKING:

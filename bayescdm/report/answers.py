@@ -150,14 +150,13 @@ def _sentences(ranking: pd.DataFrame, question: Question, converged: bool) -> li
         f"{percent(first[lower])} to {percent(first[upper])}); it is the best with probability "
         f"{probability(first['p_best'])}."
     )
-    if len(ranking) == 1:
-        return sentences
-    sentences += _told_apart(ranking, names, question.prob)
-    sentences += _likelier(ranking, names)
-    sentences.append(
-        f"Whoever takes {names[0]} loses on average {points(first['expected_regret'])} against the "
-        "candidate that turns out best."
-    )
+    if len(ranking) > 1:
+        sentences += _told_apart(ranking, names, question.prob)
+        sentences += _likelier(ranking, names)
+        sentences.append(
+            f"Whoever takes {names[0]} loses on average {points(first['expected_regret'])} against the "
+            "candidate that turns out best."
+        )
     return sentences + _reservations(first, names[0])
 
 
