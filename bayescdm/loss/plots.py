@@ -11,14 +11,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from bayescdm.describe import short_count
 from bayescdm.intervals import interval_columns
 from bayescdm.loss.allocate import Allocation, ComputeLaw, allocate
 from bayescdm.loss.fit import Kind, LossFit
 from bayescdm.loss.pointfit import LossPointFit
 from bayescdm.loss.study import LossStudy
 from bayescdm.plots.layout import legend_above, new_axes, panels
-from bayescdm.plots.style import interval_label, palette, stamp
+from bayescdm.plots.style import palette, stamp
+from bayescdm.wording import interval_label, short_count
 
 __all__ = [
     "plot_contrastive",
@@ -203,12 +203,17 @@ def plot_contrastive(
     families = fit.study.families
     labels = (f"compute ({fit.scope.units['compute'].split(',')[0]})", fit.scope.metric)
     new = axes is None
-    axes = (
-        panels(len(families), columns=2, size=(2.7, 2.1), labels=labels) if axes is None else np.ravel(axes)
-    )
-    for ax, family in zip(axes, families):
+    by_family = {family: fit.study.runs[fit.study.runs["family"] == family] for family in families}
+    titles = [f"{family} ({len(runs)} models)" for family, runs in by_family.items()]
+    if axes is None:
+        width = 5.4 if len(families) > 1 else 3.6
+        axes = panels(titles, columns=2, width=width, height=2.1, labels=labels)
+    else:
+        axes = np.ravel(axes)
+        for ax, title in zip(axes, titles):
+            ax.set_title(title)
+    for ax, (family, runs) in zip(axes, by_family.items()):
         colours = palette(ax)
-        runs = fit.study.runs[fit.study.runs["family"] == family]
         C = np.geomspace(runs["compute"].min() / 2, runs["compute"].max() * reach, 60)
         asked = pd.DataFrame({"family": family, "compute": C})
         kinds: dict[Kind, float] = {"run": 0.16, "law": 0.34}
@@ -222,7 +227,6 @@ def plot_contrastive(
         error = fit.study.points.set_index("run")["loss"].reindex(runs.index)
         ax.plot(runs["compute"], error, "o", color=colours.series[1], markersize=4)
         ax.set_xscale("log")
-        ax.set_title(f"{family} ({len(runs)} models)")
         stamp(ax, fit)
     if new:
         colours = palette(axes[0])
