@@ -70,6 +70,18 @@ class LossComparison:
         score = f"elpd difference {difference} (exact refits without {held_out})"
         return "\n".join([table, score, verdict, *map(str, self.notes)])
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain values, for JSON."""
+        return {
+            "laws": self.table.to_dict("index"),
+            "by_run": self.by_run.to_dict("index"),
+            "difference": self.difference,
+            "difference_se": self.difference_se,
+            "folds": self.folds,
+            "preferred": self.preferred,
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
 
 def compile_loss_laws(study: LossStudy, points_per_run: int = 30) -> dict[str, CompiledModel]:
     """Compile both laws once, for comparisons on studies of the same runs and steps.

@@ -15,7 +15,7 @@ import xarray as xr
 
 from bayescdm import __version__
 from bayescdm.atomic import replacing
-from bayescdm.errors import FitError, Note, RequestError, unknown_name
+from bayescdm.errors import FitError, InputError, Note, RequestError, unknown_name
 from bayescdm.fit import Diagnosis, diagnose, summarise
 from bayescdm.intervals import check_probability, interval_columns
 from bayescdm.laws import capability_loss, compute_loss, contrastive_error
@@ -96,9 +96,48 @@ class LossFit:
 
     def __str__(self) -> str:
         """Return the law's constants with intervals, convergence, scope and notes."""
-        table = self.summary().to_string(float_format=lambda value: f"{value:.4g}")
+        return self.describe()
+
+    def describe(self, *, prob: float = 0.9) -> str:
+        """Return the law's constants with intervals, convergence, scope and notes as text.
+
+        Parameters
+        ----------
+        prob : float
+            Probability of the intervals.
+
+        Returns
+        -------
+        str
+        """
+        table = self.summary(prob=prob).to_string(float_format=lambda value: f"{value:.4g}")
         notes = map(str, (*self.diagnose().notes, *self.study.notes))
-        return "\n".join([table, str(self.diagnose()), "", str(self.scope), *notes])
+        return "\n".join(
+            [f"{self.model}, {self.study.name}", table, str(self.diagnose()), "", str(self.scope), *notes]
+        )
+
+    def to_dict(self, *, prob: float = 0.9) -> dict[str, Any]:
+        """Return the law's constants, convergence, scope and notes as plain values, for JSON.
+
+        Parameters
+        ----------
+        prob : float
+            Probability of the intervals.
+
+        Returns
+        -------
+        dict
+        """
+        diagnosis = self.diagnose()
+        return {
+            "model": self.model,
+            "study": self.study.name,
+            "parameters": self.summary(prob=prob).to_dict("index"),
+            "converged": diagnosis.converged,
+            "diagnosis": str(diagnosis),
+            "scope": self.scope.to_dict(),
+            "notes": [note.to_dict() for note in (*diagnosis.notes, *self.study.notes)],
+        }
 
     def summary(self, *, prob: float = 0.9) -> pd.DataFrame:
         """Summarise the constants of the law, one row a scalar.
@@ -273,8 +312,15 @@ def model_of_law(law: str, study: LossStudy) -> str:
     """
     if law not in MODEL_OF_LAW:
         raise unknown_name("loss law", law, MODEL_OF_LAW)
-    if law == "capability":
-        study.component_scores  # noqa: B018 - raises where there are none
+    if law == "capability" and study.components is None:
+        raise InputError(
+            f"{study.name}: the capability law needs the components of each run's backbone; "
+            "give text scores, or fit the compute law"
+        )
+    if law == "compute-pooled" and len(study.families) < 2:
+        raise InputError(f"{study.name}: pooling needs at least two families; fit the compute law")
+    if law == "contrastive" and "compute" not in study.runs:
+        raise InputError(f"{study.name}: the contrastive law needs the compute of each run")
     return MODEL_OF_LAW[law]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import OptimizeResult, minimize
 from scipy.special import logsumexp
+from threadpoolctl import threadpool_limits
 
 from bayescdm.errors import Note, NotFoundError, RequestError
 from bayescdm.laws import capability_loss, compute_loss
@@ -91,7 +92,6 @@ class HuberObjective:
         size = np.abs(residual)
         huber = np.where(size <= self.delta, residual**2 / 2, self.delta * (size - self.delta / 2))
         psi = np.clip(residual, -self.delta, self.delta) * self.weights
-        # einsum rather than matmul: threads of a linear-algebra library cost more than these small sums.
         gradient = np.einsum("it,itc->c", psi[:, None] * share, self.terms)
         return float(huber @ self.weights), gradient
 
@@ -101,9 +101,8 @@ class HuberObjective:
         psi = np.clip(residual, -self.delta, self.delta) * self.weights
         inside = (np.abs(residual) <= self.delta) * self.weights
         jacobian = np.einsum("it,itc->ic", share, self.terms)
-        flat = self.terms.reshape(-1, self.terms.shape[2])
-        of_terms = (flat * (psi[:, None] * share).reshape(-1, 1)).T @ flat
-        return of_terms + jacobian.T @ ((inside - psi)[:, None] * jacobian)
+        of_terms = np.einsum("itc,itd->cd", self.terms * (psi[:, None] * share)[:, :, None], self.terms)
+        return of_terms + np.einsum("ic,id->cd", (inside - psi)[:, None] * jacobian, jacobian)
 
     def _residual(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """ln L̂ − ln L, shape (point,), and the share of each term in L̂, shape (point, term)."""
@@ -161,6 +160,31 @@ class LossPointFit:
             f"{self.n_parameters} parameters, {self.reached} of {self.starts} starts reached it"
         )
         return "\n".join([*lines, str(self.scope), *map(str, self.notes)])
+
+    def to_dict(self, *, prob: float = 0.9) -> dict[str, Any]:
+        """Return constants, quality of the fit, scope and notes as plain values, for JSON.
+
+        Parameters
+        ----------
+        prob : float
+            Probability of the bootstrap intervals, where there are resamples.
+
+        Returns
+        -------
+        dict
+        """
+        return {
+            "law": self.law,
+            "parameters": self.parameters,
+            "intervals": None if self.bootstrap is None else self.intervals(prob).to_dict("index"),
+            "objective": self.objective,
+            "mae": self.mae,
+            "n_points": self.n_points,
+            "starts": self.starts,
+            "reached": self.reached,
+            "scope": self.scope.to_dict(),
+            "notes": [note.to_dict() for note in self.notes],
+        }
 
     def predict(self, volume: Any, *, params: Any = None, S: Any = None) -> LossPrediction:
         """Loss at given predictors, with extrapolation flags and scope.
@@ -278,13 +302,15 @@ def fit_loss_points(
 
     objective = HuberObjective(design.terms, log_loss, np.ones(len(log_loss)), delta)
     points = [design.draw_start(rng, float(log_loss.mean())) for _ in range(starts)]
-    direct = [_search(objective, x, design.bounds) for x in points]
-    projected = [_project(objective, x, design) for x in points[: max(1, starts // 4)]]
-    best = min(direct + projected, key=lambda found: found.fun)
+    resampled = [replace(objective, weights=_resampled_weights(study, rng)) for _ in range(resamples)]
+    # The optimiser's own matrices are 5 × 5: threads of the linear-algebra library only wait for each other.
+    with threadpool_limits(1, user_api="blas"):
+        direct = [_search(objective, x, design.bounds) for x in points]
+        projected = [_project(objective, x, design) for x in points[: max(1, starts // 4)]]
+        best = min(direct + projected, key=lambda found: found.fun)
+        fits = [_search(other, best.x, design.bounds).x for other in resampled]
     tables = None
     if resamples:
-        resampled = (replace(objective, weights=_resampled_weights(study, rng)) for _ in range(resamples))
-        fits = [_search(other, best.x, design.bounds).x for other in resampled]
         tables = pd.DataFrame([_natural(law, x, study) for x in fits]).drop(columns="w", errors="ignore")
     reached = sum(found.fun <= best.fun * (1 + SAME_OBJECTIVE) for found in direct)
     predicted = np.exp(logsumexp(design.terms @ best.x, axis=1))
@@ -425,7 +451,8 @@ def capability_direction(
     objective = HuberObjective(design.terms, log_loss, weights)
     rng = np.random.default_rng(0)
     points = [design.draw_start(rng, float(log_loss.mean())) for _ in range(starts)]
-    v = min((_search(objective, x, design.bounds) for x in points), key=lambda found: found.fun).x[4:]
+    with threadpool_limits(1, user_api="blas"):
+        v = min((_search(objective, x, design.bounds) for x in points), key=lambda found: found.fun).x[4:]
     length = np.linalg.norm(v)
     return v / length if length > 0 else np.eye(len(v))[0]
 
@@ -458,10 +485,10 @@ def _free_directions(x: np.ndarray, design: _Design) -> list[str]:
     """Coefficients that take part in a direction along which no prediction changes."""
     log_terms = np.einsum("itc,c->it", design.terms, x)
     share = np.exp(log_terms - logsumexp(log_terms, axis=1, keepdims=True))
-    jacobian = np.einsum("it,itc->ic", share, design.terms) / np.sqrt(len(share))
-    _, singular, directions = np.linalg.svd(jacobian)
-    flat = directions[np.append(singular, np.zeros(len(x) - len(singular))) < FLAT]
-    return [name for name, part in zip(design.names, np.abs(flat).max(axis=0, initial=0)) if part > 0.1]
+    jacobian = np.einsum("it,itc->ic", share, design.terms)
+    change, directions = np.linalg.eigh(np.einsum("ic,id->cd", jacobian, jacobian) / len(jacobian))
+    flat = np.abs(directions[:, change < FLAT**2]).max(axis=1, initial=0)
+    return [name for name, part in zip(design.names, flat) if part > 0.1]
 
 
 def _notes(

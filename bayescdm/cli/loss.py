@@ -1,0 +1,236 @@
+"""Commands about loss laws: ``loss`` and ``allocate``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayescdm.cli.frame import AsJson, app
+from bayescdm.cli.output import print_json
+from bayescdm.errors import RequestError
+
+if TYPE_CHECKING:
+    from bayescdm.loss.study import LossStudy
+
+__all__: list[str] = []
+
+Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+Prob = Annotated[float, typer.Option(help="Probability of the intervals.")]
+Overwrite = Annotated[bool, typer.Option(help="Replace files that exist.")]
+
+
+@app.command()
+def loss(
+    logs: Annotated[
+        str, typer.Argument(help="CSV or folder of loss logs; or chinchilla, openclip, simulated (packaged).")
+    ],
+    law: Annotated[
+        str | None,
+        typer.Option(
+            help="capability, compute, compute-pooled, chinchilla, contrastive; by default what fits."
+        ),
+    ] = None,
+    runs: Annotated[Path | None, typer.Option(help="CSV with run, family, params, tokens_per_step.")] = None,
+    text_scores: Annotated[
+        str | None, typer.Option(help="Text scores for the capability law: CSV, or name of a packaged study.")
+    ] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(help="Title of a column, such as loss=nll; repeat for several.")
+    ] = None,
+    first_step: Annotated[int, typer.Option(help="Drop losses before this step; 0 keeps all.")] = 1000,
+    window: Annotated[int, typer.Option(help="Losses in the rolling mean; 0 leaves them as logged.")] = 5,
+    point: Annotated[bool, typer.Option("--point", help="Point fit in place of a posterior.")] = False,
+    resamples: Annotated[int, typer.Option(help="With --point: bootstrap resamples.")] = 0,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Compare one capability law with compute laws by family.")
+    ] = False,
+    prob: Prob = 0.9,
+    seed: Seed = 1,
+    out: Annotated[Path | None, typer.Option(help="Save the posterior fit to this file (.nc).")] = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a loss law to training logs or to packaged points, with intervals and the scope of the fit."""
+    _refuse_existing(out, overwrite=overwrite)
+    study = _loss_study(logs, runs, text_scores, _titles(column or []), first_step, window)
+    chosen = law or _usual_law(logs, study)
+    if compare:
+        from bayescdm.loss.compare import compare_loss_laws
+
+        comparison = compare_loss_laws(study, seed=seed)
+        if as_json:
+            print_json(comparison.to_dict())
+        else:
+            typer.echo(f"{comparison}\n\n{study.scope}")
+        return
+    if point:
+        _point_fits(study, chosen, seed=seed, resamples=resamples, prob=prob, as_json=as_json)
+        return
+    from bayescdm.loss.fit import fit_loss
+
+    fit = fit_loss(study, chosen, seed=seed, progress=sys.stderr.isatty())
+    if out is not None:
+        fit.save(out, overwrite=overwrite)
+    if as_json:
+        print_json(fit.to_dict(prob=prob))
+    else:
+        typer.echo(fit.describe(prob=prob))
+        if out is not None:
+            typer.echo(f"\nsaved to {out}; `bayescdm allocate --flops 1e21 --fit {out}` reads it")
+    if not fit.diagnose().converged:
+        raise typer.Exit(3)
+
+
+@app.command()
+def allocate(
+    flops: Annotated[str, typer.Option(help="Budget in FLOPs, such as 1e21.")],
+    preset: Annotated[
+        str | None,
+        typer.Option(help="Published constants: chinchilla. Without it, the posterior of the points."),
+    ] = None,
+    fit: Annotated[Path | None, typer.Option(help="A fit saved by `bayescdm loss --out`.")] = None,
+    family: Annotated[str | None, typer.Option(help="With --fit: whose constants.")] = None,
+    size: Annotated[
+        list[str] | None, typer.Option(help="Model size to compare, absolute (7B); repeat for several.")
+    ] = None,
+    tokens_served: Annotated[
+        str, typer.Option(help="Tokens that will be served; 0 leaves serving out.")
+    ] = "0",
+    metric: Annotated[
+        str | None, typer.Option(help="What you ask about; refused unless the law was fitted to it.")
+    ] = None,
+    prob: Prob = 0.9,
+    seed: Seed = 1,
+    page: Annotated[
+        Path | None, typer.Option(help="Write the interactive explorer to this file (.html).")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the loss curve to this file (.csv).")] = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find the model size and tokens of least loss at a budget, with what the law is about and its limits."""
+    from bayescdm.loss.allocate import allocate as find
+
+    # Everything that can be refused is refused before the sampler runs.
+    _refuse_existing(page, out, overwrite=overwrite)
+    checked = find(flops, preset or "chinchilla", tokens_served=tokens_served, sizes=list(size or []) or None,
+                   metric=None if fit else metric, prob=prob)  # fmt: skip
+    laws = _laws(preset, fit, family, seed)
+    result = find(
+        flops, laws[0], tokens_served=tokens_served, sizes=list(size or []) or None, metric=metric, prob=prob
+    )
+    if page is not None:
+        from bayescdm.loss.page import write_explorer
+
+        write_explorer(page, laws, prob=prob, overwrite=overwrite)
+    if out is not None:
+        from bayescdm.atomic import replacing
+
+        with replacing(out, overwrite=overwrite) as unfinished:
+            result.curve.to_csv(unfinished, index=False)
+    if as_json:
+        print_json(result.to_dict())
+        return
+    typer.echo(str(result))
+    if size:
+        typer.echo("\n" + result.curve.to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+    if preset is None and fit is None:
+        best = checked.optimum["value"]
+        typer.echo(
+            f"\nThe published constants (--preset chinchilla) would say N* {best['params']:.3g}, "
+            f"D* {best['tokens']:.3g}, text loss {best['loss']:.3f}."
+        )
+    for path in filter(None, (page, out)):
+        typer.echo(f"written: {path}")
+
+
+def _refuse_existing(*paths: Path | None, overwrite: bool) -> None:
+    """Refuse before the work what would be refused after it."""
+    for path in filter(None, paths):
+        if path.exists() and not overwrite:
+            raise RequestError(f"{path}: exists already; choose another name or give --overwrite")
+
+
+def _loss_study(
+    logs: str,
+    runs: Path | None,
+    text_scores: str | None,
+    columns: dict[str, str],
+    first_step: int,
+    window: int,
+) -> LossStudy:
+    """Read logs or take packaged points, prepare them, and add capability where text scores are given."""
+    from bayescdm.loss.logs import prepare_logs, read_loss_logs
+    from bayescdm.loss.packaged import chinchilla_points, openclip_points
+    from bayescdm.loss.simulate import simulate_losses
+
+    packaged: dict[str, Any] = {"chinchilla": chinchilla_points, "openclip": openclip_points}
+    if logs in packaged and not Path(logs).exists():
+        return packaged[logs]()
+    simulated = logs == "simulated" and not Path(logs).exists()
+    study = simulate_losses() if simulated else read_loss_logs(logs, runs=runs, columns=columns)
+    study = prepare_logs(study, first_step=first_step or None, window=window or None)
+    if text_scores is None:
+        return study
+    from bayescdm.loss.components import with_capability
+    from bayescdm.reading import load_study, read_text_scores
+
+    file = Path(text_scores)
+    table = read_text_scores(file)[0] if file.is_file() else load_study(text_scores).text_scores
+    return with_capability(study, table)
+
+
+def _titles(pairs: list[str]) -> dict[str, str]:
+    """Column titles by our names, from ``name=title``."""
+    for pair in pairs:
+        if "=" not in pair:
+            raise RequestError(f"--column {pair}: write NAME=TITLE, such as loss=nll")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def _usual_law(logs: str, study: LossStudy) -> str:
+    """Law that suits what was given."""
+    packaged = {"chinchilla": "chinchilla", "openclip": "contrastive"}
+    return packaged.get(logs, "compute" if study.components is None else "capability")
+
+
+def _point_fits(study: LossStudy, law: str, *, seed: int, resamples: int, prob: float, as_json: bool) -> None:
+    """Point fit of all runs, or one a family for the compute law."""
+    from bayescdm.loss.pointfit import fit_loss_points
+
+    law = "compute" if law in ("chinchilla", "compute-pooled") else law
+    groups = {"all runs": study}
+    if law == "compute":
+        groups = {f: study.select_runs(study.runs.index[study.runs["family"] == f]) for f in study.families}
+    fits = {
+        name: fit_loss_points(group, law, seed=seed, resamples=resamples) for name, group in groups.items()
+    }
+    if as_json:
+        print_json({name: fit.to_dict(prob=prob) for name, fit in fits.items()})
+        return
+    for name, fit in fits.items():
+        typer.echo(f"{name}\n{fit}\n")
+        if fit.bootstrap is not None:
+            typer.echo(fit.intervals(prob).to_string(float_format=lambda value: f"{value:.5g}") + "\n")
+
+
+def _laws(preset: str | None, fit: Path | None, family: str | None, seed: int) -> list[Any]:
+    """Laws to allocate by, the one asked for first; all of one scope."""
+    from bayescdm.loss.allocate import ComputeLaw
+    from bayescdm.loss.allocate import preset as published
+
+    if preset is not None and fit is not None:
+        raise RequestError("give --preset or --fit, not both")
+    if preset is not None:
+        return [published(preset)]
+    from bayescdm.loss.fit import fit_loss, load_loss_fit
+
+    if fit is not None:
+        return [ComputeLaw.from_fit(load_loss_fit(fit), family=family)]
+    from bayescdm.loss.packaged import chinchilla_points
+
+    posterior = fit_loss(chinchilla_points(), "chinchilla", seed=seed, progress=sys.stderr.isatty())
+    return [ComputeLaw.from_fit(posterior), published("chinchilla")]
