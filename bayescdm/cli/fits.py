@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -27,6 +27,7 @@ from bayescdm.cli.frame import (
     TableOut,
     TreatOutliers,
     Tune,
+    Unscored,
     app,
 )
 from bayescdm.cli.output import end, print_json, progress, show_frame
@@ -49,6 +50,7 @@ def fit(
     population: Population = "all",
     benchmark: Benchmarks = None,
     treat_outliers_as_missing: TreatOutliers = False,
+    unscored: Unscored = "leave_out",
     draws: Draws = None,
     tune: Tune = None,
     chains: Chains = None,
@@ -61,7 +63,7 @@ def fit(
 
     # Refused before minutes of sampling, not after.
     check_place(out, overwrite=overwrite)
-    loaded = load(study, benchmark, treat_outliers_as_missing=treat_outliers_as_missing)
+    loaded = load(study, benchmark, treat_outliers_as_missing=treat_outliers_as_missing, unscored=unscored)
     watched = progress(f"{loaded.name}: compiling {model} (about 20 s), then sampling")
     fitted = sample(
         loaded,
@@ -223,13 +225,19 @@ def _models(fit: Fit, others: list[Path]) -> dict[str, Any]:
     return {"frame": frame, "columns": MODEL_COLUMNS, "title": frame.attrs["method"]}
 
 
-def load(study: str, benchmark: list[str] | None, *, treat_outliers_as_missing: bool) -> Study:
-    """Load a study with the benchmarks asked for; flagged text scores as missing if asked for."""
+def load(
+    study: str,
+    benchmark: list[str] | None = None,
+    *,
+    treat_outliers_as_missing: bool = False,
+    unscored: Literal["leave_out", "by_size"] = "leave_out",
+) -> Study:
+    """Load a study with the benchmarks, the flagged text scores and the unscored backbones as asked."""
     from bayescdm.outliers import flag_text_outliers, treat_as_missing
     from bayescdm.reading import load_study
 
     asked: str | list[str] | None = benchmark[0] if benchmark and len(benchmark) == 1 else benchmark
-    loaded = load_study(study, benchmarks=asked)
+    loaded = load_study(study, benchmarks=asked).with_unscored(unscored)
     return treat_as_missing(loaded, flag_text_outliers(loaded)) if treat_outliers_as_missing else loaded
 
 

@@ -62,6 +62,13 @@ Benchmarks = Annotated[
 TreatOutliers = Annotated[
     bool, typer.Option("--treat-outliers-as-missing", help="Take flagged text scores as not measured.")
 ]
+Unscored = Annotated[
+    Literal["leave_out", "by_size"],
+    typer.Option(
+        help="Runs on backbones without text scores: left out, or kept and placed by size and variant "
+        "(pays with a model that has a size term, such as transfer_size)."
+    ),
+]
 Draws = Annotated[int | None, typer.Option(min=1, help="Draws kept of each chain.")]
 Tune = Annotated[int | None, typer.Option(min=1, help="Draws of each chain that adapt the sampler.")]
 Chains = Annotated[int | None, typer.Option(min=1, help="Chains.")]

@@ -19,6 +19,7 @@ from bayescdm.cli.frame import (
     Recipe,
     Seed,
     Tune,
+    Unscored,
     app,
 )
 from bayescdm.cli.output import end, print_json, print_table, progress
@@ -61,6 +62,7 @@ def report(
     model: Model = "transfer_hierarchical",
     seed: Seed = 1,
     benchmark: Benchmarks = None,
+    unscored: Unscored = "leave_out",
     draws: Draws = None,
     tune: Tune = None,
     chains: Chains = None,
@@ -88,7 +90,7 @@ def report(
         page = _place(out, fitted.study.name)
         check_place(page, overwrite=overwrite or is_report(page))
     else:
-        study = load(source, benchmark, treat_outliers_as_missing=False)
+        study = load(source, benchmark, unscored=unscored)
         page = _place(out, study.name)
         check_place(page, overwrite=overwrite or is_report(page))
         fitted, refit = _fits(study, model, seed, sampler(draws, tune, chains), sensitivity=sensitivity)

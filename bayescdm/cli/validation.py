@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from bayescdm.cli.frame import AsJson, app
+from bayescdm.cli.fits import load
+from bayescdm.cli.frame import AsJson, TreatOutliers, Unscored, app
 from bayescdm.cli.output import print_json
 
 __all__: list[str] = []
@@ -34,6 +35,8 @@ def validate(
     keep_text_scores: Annotated[
         bool, typer.Option("--keep-text-scores", help="Let held-out backbones shape the components.")
     ] = False,
+    treat_outliers_as_missing: TreatOutliers = False,
+    unscored: Unscored = "leave_out",
     seed: Annotated[int, typer.Option(help="Same seed, same result.")] = 1,
     out: Annotated[
         Path | None,
@@ -50,7 +53,7 @@ def validate(
     if out is not None and not overwrite:
         refuse_tables(out)
     validation = run(
-        study,
+        load(study, treat_outliers_as_missing=treat_outliers_as_missing, unscored=unscored),
         by=by or ("holdout" if holdout else "family"),  # type: ignore[arg-type]
         holdout=holdout or (),
         cut=parse_count(cut),
