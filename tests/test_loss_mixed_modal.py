@@ -1,0 +1,87 @@
+"""Competition and synergy of simulated pairs are recovered, with their probability and the caution."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayescdm.errors import InputError, NotFoundError, RequestError
+from bayescdm.laws import mixed_modal_pair_loss
+from bayescdm.loss.mixed_modal import TRUTH, fit_mixed_modal, simulate_mixed_modal
+from bayescdm.sampling import SamplerSettings
+
+
+@pytest.fixture(scope="module")
+def fit():
+    return fit_mixed_modal(simulate_mixed_modal(), settings=SamplerSettings(draws=500, tune=600, chains=2))
+
+
+def asked(first, second, N, D=1e11):
+    return pd.DataFrame(
+        {"first": [first], "second": [second], "params": [N], "volume_first": [D], "volume_second": [D]}
+    )
+
+
+def truth(pair, N, D=1e11):
+    return mixed_modal_pair_loss(0, 0, N, D, D, **TRUTH["pairs"][pair])
+
+
+def test_draws_have_no_divergences_and_mix(fit):
+    assert fit.diagnose().divergences == 0
+    assert fit.diagnose().max_r_hat < 1.02
+
+
+@pytest.mark.parametrize("N", [125e6, 1.3e9, 6.7e9])
+@pytest.mark.parametrize("pair", list(TRUTH["pairs"]))
+def test_interactions_are_recovered(fit, pair, N):
+    row = fit.interaction(asked(*pair.split(" + "), N), prob=0.99).table.iloc[0]
+    assert row["law_99_lower"] < truth(pair, N) < row["law_99_upper"]
+
+
+def test_synergy_and_competition_are_told_apart_with_their_probability(fit):
+    assert fit.interaction(asked("text", "speech", 6.7e9)).table["p_synergy"][0] > 0.99
+    assert fit.interaction(asked("text", "image", 6.7e9)).table["p_synergy"][0] < 0.01
+    # At 8M parameters the simulated pair of text and speech has an interaction near nought.
+    assert 0.01 < fit.interaction(asked("text", "speech", 8e6)).table["p_synergy"][0] < 0.99
+
+
+def test_a_pair_is_the_same_either_way_round(fit):
+    one, other = (
+        fit.interaction(asked(*pair, 1e9)).table for pair in (("text", "speech"), ("speech", "text"))
+    )
+    assert one["interaction"][0] == pytest.approx(other["interaction"][0])
+
+
+def test_speech_and_text_say_nothing_of_vision_and_language(fit):
+    answer = fit.interaction(asked("text", "speech", 1e12))
+    assert "establishes no ratio of vision to language data" in str(answer)
+    assert answer.table["extrapolation"][0]
+    with pytest.raises(NotFoundError, match="speech"):
+        fit.interaction(asked("speech", "image", 1e9))
+
+
+def test_prior_of_a_pair_favours_neither_competition_nor_synergy(fit):
+    prior = fit.draws["prior"].to_dataset()["interaction"]
+    assert (prior < 0).mean() == pytest.approx(0.5, abs=0.05)
+
+
+def test_counts_must_be_absolute_and_modalities_known_alone():
+    study = simulate_mixed_modal()
+    with pytest.raises(InputError, match=r"row 0: params 0\.008 is not an absolute count"):
+        replace(study, table=study.table.assign(params=study.table["params"] / 1e9))
+    only_pairs = study.table[(study.table["second"] != "") | (study.table["first"] != "image")]
+    with pytest.raises(InputError, match="'image' has no run of its own"):
+        replace(study, table=only_pairs)
+
+
+def test_nonsense_volumes_are_refused(fit):
+    with pytest.raises(RequestError, match="positive"):
+        fit.interaction(asked("text", "speech", 1e9, D=0.0))
+
+
+def test_simulated_runs_are_called_simulated():
+    study = simulate_mixed_modal(seed=3)
+    assert study.simulated
+    assert "simulated" in study.name
+    assert np.isfinite(study.table["loss"]).all()
