@@ -17,6 +17,7 @@ from matplotlib.text import Text
 import bayescdm.plots as plots
 from bayescdm.compare import family_draws, rank_backbones, transfer_coefficients
 from bayescdm.errors import NotFoundError, RequestError
+from bayescdm.fit import Diagnosis
 from bayescdm.plots.style import DARK, LIGHT
 
 PLOTS = [name for name in plots.__all__ if name.startswith("plot_")]
@@ -111,9 +112,9 @@ def test_every_label_ends_inside_the_figure(name, width, fit, monkeypatch):
 def test_what_did_not_converge_is_stamped_on_every_panel(name, fit, unconverged):
     assert not fit.diagnose().notes
     for ax in draw(name, unconverged):
-        assert "not converged" in [text.get_text() for text in ax.texts]
+        assert "not\nconverged" in [text.get_text() for text in ax.texts]
     for ax in draw(name, fit):
-        assert "not converged" not in [text.get_text() for text in ax.texts]
+        assert "not\nconverged" not in [text.get_text() for text in ax.texts]
 
 
 @pytest.mark.parametrize("name", PLOTS)
@@ -243,3 +244,15 @@ def test_quantities_with_dims_or_unknown_ones_are_refused(fit):
         plots.plot_chain_ranks(fit, variable="sigmas")
     with pytest.raises(RequestError, match="'S' has dims backbone"):
         plots.plot_prior_posterior(fit, variable="S")
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_the_stamp_moves_no_other_label(name, fit, monkeypatch):
+    def places():
+        figure = draw(name, fit)[0].figure
+        figure.canvas.draw()
+        return [ax.get_position().bounds for ax in figure.axes]
+
+    unstamped = places()
+    monkeypatch.setattr(Diagnosis, "converged", False)
+    assert places() == unstamped

@@ -103,7 +103,8 @@ def test_nothing_is_fetched_from_anywhere(page, text):
     assert "@import" not in text
 
 
-def test_every_identifier_is_unique_and_every_reference_leads_somewhere(page, text):
+def test_every_identifier_is_unique_and_every_reference_leads_somewhere(page, text, loud):
+    assert len(set(Page(loud).ids)) == len(Page(loud).ids)
     assert len(set(page.ids)) == len(page.ids)
     referred = {v[1:] for _, name, v in page.attributes if name in ("href", "xlink:href") and len(v) > 1}
     referred |= set(re.findall(r"url\(#([^)]+)\)", text))
@@ -212,8 +213,9 @@ def test_every_table_and_figure_of_unconverged_draws_says_so(loud, text):
         caption = re.search(rf'<p class="caption" id="{name}-caption">.*?</p>', loud, flags=re.S).group()
         assert "not converged" in caption
     figures = re.findall(r"<svg.*?</svg>", loud, flags=re.S)
-    assert all("not converged" in figure for figure in figures)
+    assert all("converged" in figure for figure in figures)
     assert "not converged" not in text
+    assert not any("converged" in figure for figure in re.findall(r"<svg.*?</svg>", text, flags=re.S))
 
 
 # --- the question -----------------------------------------------------------------------------------

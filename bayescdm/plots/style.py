@@ -131,19 +131,20 @@ def stamp(ax: Axes, fit: _Diagnosed) -> None:
     """Write "not converged" across `ax` when the draws of `fit` must not be trusted."""
     if fit.diagnose().converged:
         return
-    colour = palette(ax).warning
-    ax.text(
+    # Letters are some 0.6 of the font size wide; the longer line takes two thirds of the panel.
+    points = 72 * ax.get_window_extent().width / ax.figure.dpi
+    stamped = ax.text(
         0.5,
         0.5,
-        "not converged",
+        "not\nconverged",
         transform=ax.transAxes,
         ha="center",
         va="center",
         rotation=20,
-        fontsize=18,
+        fontsize=min(18, 0.66 * points / (0.6 * len("converged"))),
         fontweight="bold",
-        color=colour,
+        color=palette(ax).warning,
         alpha=0.75,
         zorder=10,
-        gid="not-converged",
     )
+    stamped.set_in_layout(False)
