@@ -1,0 +1,255 @@
+"""Commands about fits: what they print, what they write, and how they end."""
+
+import json
+import re
+import sys
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from bayescdm import cli
+from bayescdm.compare import compare_families, compare_variants, transfer_coefficients
+from bayescdm.errors import Note
+from bayescdm.fit import load_fit
+from bayescdm.predict import predict, prediction_table
+from bayescdm.report import answer
+from bayescdm.report.page import render, write
+from bayescdm.report.parts import Section
+
+
+@pytest.fixture(scope="module")
+def made(known_fit):
+    fit = known_fit(2000)
+    study = fit.study.with_notes(Note("odd-score", "a score is odd", "warning"))
+    return replace(fit, study=study, settings={"seed": 1})
+
+
+@pytest.fixture(scope="module")
+def saved(made, tmp_path_factory):
+    return made.save(tmp_path_factory.mktemp("fits") / "fit.nc")
+
+
+@pytest.fixture(scope="module")
+def unconverged(known_fit, tmp_path_factory):
+    return known_fit(50).save(tmp_path_factory.mktemp("fits") / "bad.nc")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    return lambda *arguments: CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+
+def refuse_constant(name):
+    raise AssertionError(f"{name} is no JSON")
+
+
+def read(result):
+    return json.loads(result.stdout, parse_constant=refuse_constant)
+
+
+COMPARISONS = {
+    "families": lambda fit: compare_families(fit),
+    "variants": lambda fit: compare_variants(fit),
+    "benchmarks": lambda fit: transfer_coefficients(fit),
+    "backbones": lambda fit: answer(fit).ranking,
+}
+
+
+@pytest.mark.parametrize("subject", COMPARISONS)
+def test_compare_gives_the_rows_of_the_function(subject, run, saved, made):
+    result = run("compare", saved, subject, "--json", "--out", "table.csv")
+    assert result.exit_code == 0
+    expected = COMPARISONS[subject](made)
+    rows = pd.DataFrame(read(result)["rows"])
+    pd.testing.assert_frame_equal(rows, expected.reset_index(drop=True), check_dtype=False)
+    written = pd.read_csv("table.csv", keep_default_na=False, na_values=[""])
+    numbers = expected.select_dtypes("number").columns
+    assert list(written) == list(expected)
+    pd.testing.assert_frame_equal(written[numbers], expected[numbers], check_dtype=False)
+
+
+@pytest.mark.parametrize("subject", COMPARISONS)
+def test_tables_for_readers_name_kind_and_probability(subject, run, saved):
+    result = run("compare", saved, subject, "--prob", "0.8")
+    assert result.exit_code == 0
+    shown = re.sub(r"\s+", " ", result.stdout)
+    assert "80 %" in shown
+    assert ("backbone, 80 % interval" if subject == "backbones" else "posterior, 80 %") in shown
+
+
+def test_predict_gives_every_backbone_and_volume(run, saved, made):
+    result = run("predict", saved, "--volume", "100K", "--volume", "1.2M", "--recipe", "wide", "--json")
+    assert result.exit_code == 0
+    expected = prediction_table(predict(made, volumes=[1e5, 1.2e6], recipe="wide"))
+    rows = pd.DataFrame(read(result)["rows"])
+    assert "run_90_lower" in rows
+    pd.testing.assert_frame_equal(rows, expected, check_dtype=False)
+
+
+def test_candidates_come_from_a_file(run, saved, tmp_path):
+    table = "backbone,family,variant,params,x,y,z\nfresh,N,base,3B,40,50,45\nsecond,F,base,1B,50,52,48\n"
+    (tmp_path / "mine.csv").write_text(table)
+    result = run("predict", saved, "--candidates", "mine.csv", "--volume", "1M", "--recipe", "wide", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert [row["backbone"] for row in read(result)["rows"]] == ["fresh", "second"]
+
+
+def test_warnings_are_counted_on_stderr_and_stdout_stays_clean(run, saved):
+    result = run("compare", saved, "benchmarks", "--json")
+    assert "1 warning limits the answers (odd-score)" in result.stderr
+    assert any("odd-score" in line for line in read(result)["facts"]["warnings"])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compare", "families"),
+        ("compare", "backbones"),
+        ("predict", "--volume", "1M", "--recipe", "wide"),
+        ("report", "--out", "page.html"),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_what_did_not_converge_ends_with_status_3_after_saying_so(arguments, as_json, run, unconverged):
+    command, *rest = arguments
+    result = run(command, unconverged, *rest, *(["--json"] if as_json else []))
+    assert result.exit_code == 3, result.stderr
+    assert "NOT CONVERGED" in result.stderr
+    if as_json:
+        shown = read(result)
+        assert not shown.get("facts", shown)["converged"]
+    else:
+        assert "NOT CONVERGED" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("predict", "FIT", "--volume", "many"), "--volume: "),
+        (("predict", "FIT", "--volume", "1M", "--recipe", "wider"), "did you mean 'wide'"),
+        (("predict", "FIT", "--volume", "1M", "--prob", "90"), "did you mean 0.9"),
+        (("predict", "absent.nc", "--volume", "1M"), "absent.nc: no such file"),
+        (("predict", "FIT", "--volume", "1M", "--candidates", "absent.csv"), "absent.csv"),
+        (("compare", "FIT", "models"), "needs at least two"),
+        (("compare", "FIT", "families", "--out", "absent/table.csv"), "there is no folder absent"),
+        (
+            ("report", "FIT", "--min-size", "1T", "--max-size", "2T"),
+            "no backbone with text scores has 1T to 2T",
+        ),
+        (("report", "no-such-study"), "no-such-study"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_status_1(arguments, said, run, saved):
+    result = run(*(saved if argument == "FIT" else argument for argument in arguments))
+    assert result.exit_code == 1
+    lines = [line for line in result.stderr.splitlines() if "warning" not in line]
+    assert len(lines) == 1
+    assert said in lines[0]
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "arguments", [("predict", "FIT"), ("compare", "FIT", "colours"), ("predict", "FIT", "--kind", "x")]
+)
+def test_wrong_usage_is_status_2(arguments, run, saved):
+    assert run(*(saved if argument == "FIT" else argument for argument in arguments)).exit_code == 2
+
+
+# --- report -----------------------------------------------------------------------------------------
+
+
+def test_report_terminal_json_and_page_agree(run, saved, made):
+    asked = answer(made)
+    shown = run("report", saved)
+    assert shown.exit_code == 0
+    for sentence in (*asked.sentences, *asked.question.chosen):
+        assert sentence in shown.stdout
+    assert "report: bayescdm-made-by-hand.html" in shown.stdout
+    told = read(run("report", saved, "--json"))
+    assert told["answer"] == list(asked.sentences)
+    assert [row["backbone"] for row in told["ranking"]] == list(asked.ranking["backbone"])
+    with open(told["report"], encoding="utf-8") as file:
+        page = file.read()
+    places = [page.index(f">{name}</th>") for name in asked.ranking["backbone"]]
+    assert places == sorted(places)
+
+
+@pytest.fixture
+def quick_page(monkeypatch):
+    """A page that says whose it is and nothing else, for tests of what stands around it."""
+
+    def write_quickly(fit, asked, out, *, overwrite, **_):
+        return write(render("title", "subtitle", [Section("answer", "Answer", [])]), out, overwrite=overwrite)
+
+    monkeypatch.setattr(sys.modules["bayescdm.report.make"], "report_answer", write_quickly)
+
+
+def test_report_replaces_its_own_page_and_nobody_elses(run, saved, tmp_path, quick_page):
+    for _ in range(2):
+        assert run("report", saved, "--out", "page.html").exit_code == 0
+    (tmp_path / "mine.html").write_text("mine")
+    refused = run("report", saved, "--out", "mine.html")
+    assert refused.exit_code == 1
+    assert "mine.html: exists already" in refused.stderr
+    assert (tmp_path / "mine.html").read_text() == "mine"
+    assert run("report", saved, "--out", "mine.html", "--overwrite").exit_code == 0
+
+
+# --- fitting, with a sampler that is not asked --------------------------------------------------------
+
+
+@pytest.fixture
+def asked(monkeypatch, made):
+    """What `fit` was called with; it returns a fit of known draws."""
+    calls = []
+
+    def remember(study, **options):
+        calls.append((study, options))
+        return replace(made, model=options["model"])
+
+    monkeypatch.setattr(sys.modules["bayescdm.fit"], "fit", remember)
+    return calls
+
+
+def test_fit_passes_its_options_on_and_writes_the_fit(run, asked):
+    result = run(
+        *("fit", "open-vlm", "--out", "fit.nc", "--model", "transfer_pooled", "--seed", 7, "--components", 2),
+        *("--population", "with_runs", "--draws", 10, "--chains", 2, "--json"),
+    )
+    assert result.exit_code == 0, result.stderr
+    ((study, options),) = asked
+    assert study.name == "open-vlm"
+    assert (options["seed"], options["components"], options["population"]) == (7, 2, "with_runs")
+    assert (options["settings"].draws, options["settings"].chains) == (10, 2)
+    assert read(result)["diagnosis"]["converged"] is True
+    assert load_fit("fit.nc").model == "transfer_pooled"
+
+
+def test_fit_refuses_an_existing_file_before_it_samples(run, asked, tmp_path):
+    (tmp_path / "fit.nc").write_text("mine")
+    result = run("fit", "open-vlm", "--out", "fit.nc")
+    assert result.exit_code == 1
+    assert asked == []
+    assert (tmp_path / "fit.nc").read_text() == "mine"
+
+
+def test_flagged_scores_are_missing_in_the_fit_that_asks_for_it(run, asked):
+    assert run("fit", "open-vlm", "--out", "a.nc").exit_code == 0
+    assert run("fit", "open-vlm", "--out", "b.nc", "--treat-outliers-as-missing").exit_code == 0
+    kept, treated = (study.text_scores.loc[study.scored].isna().sum().sum() for study, _ in asked)
+    assert treated - kept == 15
+
+
+def test_report_of_a_study_fits_once_more_without_flagged_scores(run, asked, quick_page):
+    page = run("report", "open-vlm", "--model", "transfer_pooled", "--seed", 5)
+    assert page.exit_code == 0, page.stderr
+    (first, options), (second, again) = asked
+    assert options == again
+    assert (options["model"], options["seed"]) == ("transfer_pooled", 5)
+    assert second.text_scores.isna().sum().sum() - first.text_scores.isna().sum().sum() == 15
+    assert run("report", "open-vlm", "--no-sensitivity").exit_code == 0
+    assert len(asked) == 3
