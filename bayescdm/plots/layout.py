@@ -8,11 +8,22 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
 
 from bayescdm.errors import RequestError
 from bayescdm.plots.style import palette
 
-__all__ = ["ROW", "given", "is_narrow", "label_rows", "legend_above", "new_axes", "panels", "right_column"]
+__all__ = [
+    "ROW",
+    "given",
+    "is_narrow",
+    "label_rows",
+    "legend_above",
+    "new_axes",
+    "panels",
+    "percent_ticks",
+    "right_column",
+]
 
 #: Inches of height that a row takes.
 ROW = 0.2
@@ -24,6 +35,11 @@ def is_narrow(ax: Axes) -> bool:
     """Whether the figure is made for a phone or a single column."""
     figure = ax.get_figure(root=True)
     return figure is not None and figure.get_figwidth() < NARROW
+
+
+def percent_ticks() -> FuncFormatter:
+    """Make ticks of fractions read as the percentage that they stand at: 62.5 %, never rounded to 63 %."""
+    return FuncFormatter(lambda value, _: f"{round(100 * value, 6):g} %")
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:

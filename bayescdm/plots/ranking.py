@@ -10,13 +10,21 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 from scipy.stats import rankdata
 
 from bayescdm.compare import rank_backbones
 from bayescdm.fit import Fit
 from bayescdm.intervals import PredictionKind, interval_columns
-from bayescdm.plots.layout import ROW, is_narrow, label_rows, legend_above, new_axes, right_column
+from bayescdm.plots.layout import (
+    ROW,
+    is_narrow,
+    label_rows,
+    legend_above,
+    new_axes,
+    percent_ticks,
+    right_column,
+)
 from bayescdm.plots.style import palette, stamp
 from bayescdm.predict import Candidates, predict_draws
 from bayescdm.wording import interval_label, probability, short_names
@@ -87,7 +95,7 @@ def plot_ranking(
         ax.plot(row["mean"], y, marker, markersize=5, color=colours.series[0], markerfacecolor=face)
     label_rows(ax, short_names(shown["backbone"]))
     right_column(ax, "P(best)", [probability(p) for p in shown["p_best"]])
-    ax.xaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
+    ax.xaxis.set_major_formatter(percent_ticks())
     ax.xaxis.set_major_locator(MaxNLocator(3 if is_narrow(ax) else 6))
     left_out = len(ranking) - len(shown)
     ax.set_xlabel("accuracy" + (f"\n{left_out} lower candidates are not shown" if left_out else ""))

@@ -9,11 +9,11 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from bayescdm.errors import RequestError
 from bayescdm.fit import Fit
-from bayescdm.plots.layout import given, legend_above, panels
+from bayescdm.plots.layout import given, legend_above, panels, percent_ticks
 from bayescdm.plots.style import palette, stamp
 from bayescdm.predict import Candidates, predict
 from bayescdm.wording import interval_label, short_count, short_names
@@ -138,7 +138,7 @@ def _format(ax: Axes) -> None:
     ax.xaxis.set_major_locator(LogLocator(base=10, subs=(1, 3), numticks=6))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_count(value)))
     ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.yaxis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
+    ax.yaxis.set_major_formatter(percent_ticks())
     ax.grid(axis="y", linewidth=0.6, color=palette(ax).grid)
     ax.set_axisbelow(True)
 
