@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from bayescdm.errors import BayesCDMError, Note
     from bayescdm.fit import Fit, fit, load_fit
     from bayescdm.identify import identifiability
+    from bayescdm.loss.allocate import allocate
+    from bayescdm.loss.compare import compare_loss_laws
+    from bayescdm.loss.fit import fit_loss, load_loss_fit
+    from bayescdm.loss.logs import prepare_logs, read_loss_logs
+    from bayescdm.loss.pointfit import fit_loss_points
     from bayescdm.modelfiles import model_names
     from bayescdm.plots import (
         plot_chain_ranks,
@@ -63,8 +68,10 @@ _HOME = {
     "SamplerSettings": "sampling",
     "Study": "study",
     "Validation": "validate",
+    "allocate": "loss.allocate",
     "answer": "report",
     "compare_families": "compare",
+    "compare_loss_laws": "loss.compare",
     "compare_models": "compare",
     "compare_variants": "compare",
     "datasets": "datasets",
@@ -73,10 +80,13 @@ _HOME = {
     "family_draws": "compare",
     "fit": "fit",
     "fit_capability": "capability",
+    "fit_loss": "loss.fit",
+    "fit_loss_points": "loss.pointfit",
     "fix_study": "reading",
     "identifiability": "identify",
     "load_dataset": "datasets",
     "load_fit": "fit",
+    "load_loss_fit": "loss.fit",
     "load_study": "reading",
     "model_names": "modelfiles",
     "pairwise_probability": "compare",
@@ -93,8 +103,10 @@ _HOME = {
     "predict": "predict",
     "predict_draws": "predict",
     "prediction_table": "predict",
+    "prepare_logs": "loss.logs",
     "rank_backbones": "compare",
     "read_candidates": "reading",
+    "read_loss_logs": "loss.logs",
     "read_runs": "reading",
     "read_text_scores": "reading",
     "report": "report",
@@ -114,8 +126,10 @@ __all__ = [
     "Study",
     "Validation",
     "__version__",
+    "allocate",
     "answer",
     "compare_families",
+    "compare_loss_laws",
     "compare_models",
     "compare_variants",
     "datasets",
@@ -124,10 +138,13 @@ __all__ = [
     "family_draws",
     "fit",
     "fit_capability",
+    "fit_loss",
+    "fit_loss_points",
     "fix_study",
     "identifiability",
     "load_dataset",
     "load_fit",
+    "load_loss_fit",
     "load_study",
     "model_names",
     "pairwise_probability",
@@ -144,8 +161,10 @@ __all__ = [
     "predict",
     "predict_draws",
     "prediction_table",
+    "prepare_logs",
     "rank_backbones",
     "read_candidates",
+    "read_loss_logs",
     "read_runs",
     "read_text_scores",
     "report",

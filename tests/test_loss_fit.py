@@ -112,6 +112,12 @@ def test_three_models_leave_a_law_wider_than_eleven(openclip):
     assert width[0] > 1.5 * width[1]
 
 
+def test_only_a_training_sets_own_models_speak_about_it(openclip):
+    """5e12 GMACs were reached with LAION-2B, and never with the three CLIP-WIT models."""
+    asked = pd.DataFrame({"family": ["CLIP-WIT", "LAION-2B"], "compute": 5e12})
+    assert openclip.predict(asked).table["extrapolation"].tolist() == [True, False]
+
+
 def test_contrastive_draws_are_the_law_of_their_constants(openclip):
     asked = pd.DataFrame({"family": ["LAION-400M"], "compute": [3e11]})
     own = openclip.posterior.sel(family="LAION-400M")

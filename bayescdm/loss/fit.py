@@ -195,13 +195,33 @@ class LossFit:
         if kind == "run":
             draws = draws * np.exp(self._run_spread(draws.shape, np.random.default_rng(seed)))
         low, high = np.quantile(draws, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
-        flags = self.scope.extrapolates(
-            **{name: table[name].to_numpy(float) for name in self.scope.ranges if name in table}
-        )
-        flags = np.broadcast_to(flags, len(table))
+        flags = self._extrapolates(table)
         answer = table.assign(loss=draws.mean(axis=0), **{lower: low, upper: high}, extrapolation=flags)
-        notes = (*self.warnings, *self.scope.extrapolation_note(flags))
+        where = "the runs of their own family" if self._by_family else None
+        notes = (*self.warnings, *self.scope.extrapolation_note(flags, where))
         return LossPrediction(answer, self.scope, notes)
+
+    @property
+    def _by_family(self) -> bool:
+        """Whether every family has a law of its own."""
+        return "family" in self.posterior["alpha"].dims
+
+    def _extrapolates(self, table: pd.DataFrame) -> np.ndarray:
+        """Tell which points lie outside the runs that speak about them, shape (point,).
+
+        Where every family has a law of its own, only the family's own runs speak about it.
+        """
+        values = {name: table[name].to_numpy(float) for name in self.scope.ranges if name in table}
+        flags = np.zeros(len(table), dtype=bool) | self.scope.extrapolates(**values)
+        if self._by_family:
+            seen = self.study.points.join(self.study.runs, on="run")
+            for name, asked in values.items():
+                by_family = seen.groupby("family")[name]
+                low, high = (
+                    table["family"].map(edge()).to_numpy(float) for edge in (by_family.min, by_family.max)
+                )
+                flags |= (asked < low) | (asked > high)
+        return flags
 
     def _run_spread(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
         """Offset of each run and its residual on ln L, shape (draw, point)."""

@@ -31,5 +31,13 @@ class LossPrediction:
 
     def __str__(self) -> str:
         """Return table, scope and notes as text."""
-        table = self.table.to_string(index=False, float_format=lambda value: f"{value:.4g}")
+        # Draws cannot tell never from less than one in a thousand.
+        probabilities = {
+            name: lambda p: "<0.001" if p < 0.001 else ">0.999" if p > 0.999 else f"{p:.3f}"
+            for name in self.table
+            if str(name).startswith("p_")
+        }
+        table = self.table.to_string(
+            index=False, float_format=lambda value: f"{value:.4g}", formatters=probabilities
+        )
         return "\n".join([table, "", str(self.scope), *map(str, self.notes)])

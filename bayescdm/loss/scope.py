@@ -80,13 +80,30 @@ class Scope:
             outside = outside | (np.asarray(value) < low) | (np.asarray(value) > high)
         return outside
 
-    def extrapolation_note(self, flags: np.ndarray) -> tuple[Note, ...]:
-        """Return a warning that counts the flagged points; empty when there are none."""
+    def extrapolation_note(self, flags: np.ndarray, where: str | None = None) -> tuple[Note, ...]:
+        """Return a warning that counts the flagged points; empty when there are none.
+
+        Parameters
+        ----------
+        flags : ndarray of bool
+        where : str, optional
+            What they lie outside of; the scope's ranges by default.
+
+        Returns
+        -------
+        tuple of Note
+        """
         if not np.any(flags):
             return ()
         ranges = ", ".join(f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in self.ranges.items())
-        count = f"{np.sum(flags)} of {np.size(flags)} points lie outside the fitted range ({ranges})"
-        return (Note("extrapolation", count, "warning"),)
+        outside = where or f"the fitted range ({ranges})"
+        return (
+            Note(
+                "extrapolation",
+                f"{np.sum(flags)} of {np.size(flags)} points lie outside {outside}",
+                "warning",
+            ),
+        )
 
     def require(self, metric: str) -> None:
         """Refuse to answer for another metric than the fitted one.
