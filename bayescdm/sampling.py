@@ -220,7 +220,12 @@ def prior_draws(model: pm.Model, draws: int, seed: int) -> xr.Dataset:
     have = 0
     while have < draws:
         with model, quiet_forward_sampling():
-            tree = pm.sample_prior_predictive(2 * draws, random_seed=int(rng.integers(2**31)))
+            tree = pm.sample_prior_predictive(
+                # Drawn once: compiling to machine code would cost more than it saves.
+                2 * draws,
+                random_seed=int(rng.integers(2**31)),
+                compile_kwargs={"mode": "FAST_COMPILE"},
+            )
         batch = tree["prior"].to_dataset().merge(tree["prior_predictive"].to_dataset())
         accept = np.log(rng.uniform(size=batch.sizes["draw"])) < log_accept(batch)
         batch = batch.isel(draw=np.flatnonzero(accept))
