@@ -40,6 +40,10 @@ __all__ = [
 ]
 
 
+#: The arrays that may be swapped in a compiled model without compiling again.
+SWAPPABLE = ("log_loss", "weight")
+
+
 @dataclass(frozen=True)
 class LossModelData:
     """Labelled arrays of one loss study, ready for a model file.
@@ -85,8 +89,7 @@ class LossModelData:
     repeated: bool
     start: dict[str, Any]
 
-    #: The arrays that may be swapped in a compiled model without compiling again.
-    SWAPPABLE: ClassVar = ("log_loss", "weight")
+    SWAPPABLE: ClassVar = SWAPPABLE
 
     def swap(self, **arrays: np.ndarray) -> LossModelData:
         """Return the same runs with other losses or weights.
@@ -101,16 +104,18 @@ class LossModelData:
         ModelError
             If an array is not swappable or its shape differs.
         """
-        for name, value in arrays.items():
-            if name not in self.SWAPPABLE:
-                raise ModelError(f"'{name}' cannot be swapped; swappable are {', '.join(self.SWAPPABLE)}")
-            if np.shape(value) != getattr(self, name).shape:
-                raise ModelError(
-                    f"'{name}' has shape {np.shape(value)}, expected {getattr(self, name).shape}"
-                )
-        swapped: dict[str, Any] = {name: np.asarray(value, float) for name, value in arrays.items()}
-        data = replace(self, **swapped)
+        data = replace(self, **_checked(self, arrays))
         return replace(data, start=_start(data))
+
+
+def _checked(data: LossModelData | MixedModalData, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Arrays that may take the place of those of the same name in `data`."""
+    for name, value in arrays.items():
+        if name not in SWAPPABLE:
+            raise ModelError(f"'{name}' cannot be swapped; swappable are {', '.join(SWAPPABLE)}")
+        if np.shape(value) != getattr(data, name).shape:
+            raise ModelError(f"'{name}' has shape {np.shape(value)}, expected {getattr(data, name).shape}")
+    return {name: np.asarray(value, float) for name, value in arrays.items()}
 
 
 def loss_model_data(study: LossStudy) -> LossModelData:
@@ -316,19 +321,24 @@ class MixedModalData:
     params_ref: float
     volume_ref: float
 
+    SWAPPABLE: ClassVar = SWAPPABLE
     #: No point fit is needed to start: every prior has its centre at ordinary losses.
     start: ClassVar[dict[str, Any]] = {}
 
     def swap(self, **arrays: np.ndarray) -> MixedModalData:
-        """Return the same runs with other losses or weights, same shapes as before.
+        """Return the same runs with other losses or weights.
 
         Parameters
         ----------
         **arrays
-            ``log_loss``, ``weight``.
+            Any of `SWAPPABLE`, same shapes as before.
+
+        Raises
+        ------
+        ModelError
+            If an array is not swappable or its shape differs.
         """
-        swapped: dict[str, Any] = {name: np.asarray(value, float) for name, value in arrays.items()}
-        return replace(self, **swapped)
+        return replace(self, **_checked(self, arrays))
 
 
 def pair_label(first: str, second: str, modalities: list[str]) -> str:
