@@ -162,14 +162,10 @@ def test_wrong_usage_is_status_2(arguments, run, saved):
 # --- report -----------------------------------------------------------------------------------------
 
 
-def test_report_terminal_json_and_page_agree(run, saved, made):
+def test_report_json_and_page_agree(run, saved, made):
     asked = answer(made)
-    shown = run("report", saved)
-    assert shown.exit_code == 0
-    for sentence in (*asked.sentences, *asked.question.chosen):
-        assert sentence in shown.stdout
-    assert "report: bayescdm-made-by-hand.html" in shown.stdout
     told = read(run("report", saved, "--json"))
+    assert told["report"] == "bayescdm-made-by-hand.html"
     assert told["answer"] == list(asked.sentences)
     assert [row["backbone"] for row in told["ranking"]] == list(asked.ranking["backbone"])
     with open(told["report"], encoding="utf-8") as file:
@@ -186,6 +182,17 @@ def quick_page(monkeypatch):
         return write(render("title", "subtitle", [Section("answer", "Answer", [])]), out, overwrite=overwrite)
 
     monkeypatch.setattr(sys.modules["bayescdm.report.make"], "report_answer", write_quickly)
+
+
+def test_report_says_in_the_terminal_what_the_answer_is(run, saved, made, quick_page):
+    asked = answer(made)
+    shown = run("report", saved)
+    assert shown.exit_code == 0
+    for sentence in (*asked.sentences, *asked.question.chosen):
+        assert sentence in shown.stdout
+    places = [re.search(rf"^{name} ", shown.stdout, re.M).start() for name in asked.ranking["backbone"]]
+    assert places == sorted(places)
+    assert shown.stdout.endswith("report: bayescdm-made-by-hand.html\n")
 
 
 def test_report_replaces_its_own_page_and_nobody_elses(run, saved, tmp_path, quick_page):
