@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bayescdm import cli
+from bayescdm.cli.output import column_widths
 from bayescdm.compare import compare_families, compare_variants, transfer_coefficients
 from bayescdm.errors import Note
 from bayescdm.fit import load_fit
@@ -17,6 +18,7 @@ from bayescdm.predict import predict, prediction_table
 from bayescdm.report import answer
 from bayescdm.report.page import render, write
 from bayescdm.report.parts import Section
+from bayescdm.tables import Column, table
 
 
 @pytest.fixture(scope="module")
@@ -260,3 +262,27 @@ def test_report_of_a_study_fits_once_more_without_flagged_scores(run, asked, qui
     assert second.text_scores.isna().sum().sum() - first.text_scores.isna().sum().sum() == 15
     assert run("report", "open-vlm", "--no-sensitivity").exit_code == 0
     assert len(asked) == 3
+
+
+# --- tables in the terminal ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("room", [20, 60, 80, 200])
+def test_figures_are_never_broken_and_titles_only_between_words(room):
+    frame = pd.DataFrame(
+        {"name": ["n" * 40, "short"], "low": [0.111, 0.2], "high": [0.5, 0.6], "note": "a b c"}
+    )
+    columns = [
+        Column("some name", "name"),
+        Column("run, 90 % interval", ("low", "high"), "percent"),
+        Column("what is known", "note"),
+    ]
+    laid_out = table("", "", pd.DataFrame(rows), columns)
+    widths = column_widths(laid_out, room)
+    assert widths[1] >= len("11.1 to 50.0")
+    assert widths[0] >= 28
+    assert all(width >= len(word) for width, c in zip(widths, columns) for word in c.title.split())
+    if room == 200:
+        assert widths == [40, len("run, 90 % interval"), len("what is known")]
+    if room > 60:
+        assert sum(widths) + 2 <= room

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from bayescdm.errors import Note
     from bayescdm.fit import Fit
-    from bayescdm.tables import Column
+    from bayescdm.tables import Column, Table
 
 __all__ = ["end", "print_json", "print_table", "progress", "show_frame"]
 
@@ -24,6 +24,10 @@ __all__ = ["end", "print_json", "print_table", "progress", "show_frame"]
 NOT_CONVERGED = 3
 #: Columns of text where stdout is no terminal and nobody knows how wide the reader's window is.
 PIPED_WIDTH = 200
+#: Letters of a name that stay on one line, however narrow the window.
+NAME_WIDTH = 28
+#: The same for words in other columns, which read well on several lines.
+WORD_WIDTH = 12
 
 
 def print_json(value: Any) -> None:
@@ -47,20 +51,53 @@ def _finite(value: Any) -> Any:
 def print_table(frame: pd.DataFrame, columns: Sequence[Column], *, title: str, converged: bool) -> None:
     """Print a frame as a table for readers on stdout."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Table as Grid
 
     from bayescdm.tables import table
 
     laid_out = table("", title, frame, columns, converged=converged)
+    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, markup=False, highlight=False)
+    widths = column_widths(laid_out, console.width)
+    # A window that is too narrow breaks lines; rich would cut them off.
+    console.width = max(console.width, sum(widths) + len(widths) - 1)
     caption = title if converged else f"{title} (NOT CONVERGED)"
-    printed = Table(title=caption, title_justify="left", box=None, pad_edge=False)
-    for column in columns:
-        printed.add_column(
-            column.title, justify="left" if column.form == "text" else "right", overflow="fold"
-        )
+    printed = Grid(title=caption, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for column, width in zip(columns, widths):
+        justify: Any = "left" if column.form == "text" else "right"
+        printed.add_column(column.title, justify=justify, overflow="fold", width=width)
     for row in laid_out.rows:
         printed.add_row(*(cell.text for cell in row))
-    Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, markup=False, highlight=False).print(printed)
+    console.print(printed)
+
+
+def column_widths(table: Table, room: int) -> list[int]:
+    """Letters that each column takes, a space apart.
+
+    Parameters
+    ----------
+    table : Table
+    room : int
+        Letters in a line.
+
+    Returns
+    -------
+    list of int
+        As wide as the widest cell if there is room. If not, titles break between words, then names that are
+        very long and other text; figures never do, and the table may end up wider than the room.
+    """
+    least, most = [], []
+    for position, column in enumerate(table.columns):
+        widest = max((len(row[position].text) for row in table.rows), default=0)
+        kept = NAME_WIDTH if position == 0 else WORD_WIDTH
+        needed = min(widest, kept) if column.form == "text" else widest
+        least.append(max(needed, *map(len, column.title.split())))
+        most.append(max(widest, len(column.title)))
+    spare = room - sum(least) - (len(least) - 1)
+    for position in range(len(least)):
+        taken = max(0, min(spare, most[position] - least[position]))
+        least[position] += taken
+        spare -= taken
+    return least
 
 
 def show_frame(
