@@ -269,9 +269,7 @@ def test_report_of_a_study_fits_once_more_without_flagged_scores(run, asked, qui
 
 @pytest.mark.parametrize("room", [20, 60, 80, 200])
 def test_figures_are_never_broken_and_titles_only_between_words(room):
-    frame = pd.DataFrame(
-        {"name": ["n" * 40, "short"], "low": [0.111, 0.2], "high": [0.5, 0.6], "note": "a b c"}
-    )
+    rows = {"name": ["n" * 40, "short"], "low": [0.111, 0.2], "high": [0.5, 0.6], "note": ["a b c", ""]}
     columns = [
         Column("some name", "name"),
         Column("run, 90 % interval", ("low", "high"), "percent"),
