@@ -89,6 +89,12 @@ def test_page_and_curve_are_written_once(run, tmp_path):
     assert run(*asked, "--overwrite").exit_code == 0
 
 
+def test_plots_are_written_into_a_new_folder(run, tmp_path):
+    folder = tmp_path / "plots"
+    assert run("allocate", "--flops", "1e21", "--preset", "chinchilla", "--plots", str(folder)).exit_code == 0
+    assert {path.name for path in folder.iterdir()} == {"loss_curve.png", "iso_flop.png", "iso_loss.png"}
+
+
 def test_point_fit_of_the_packaged_points(run):
     result = run("loss", "chinchilla", "--point", "--json")
     answer = json.loads(result.stdout)["Chinchilla"]

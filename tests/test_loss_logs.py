@@ -131,6 +131,11 @@ def test_preparation_drops_early_steps_then_smooths_each_run():
     ready = prepare_logs(raw)
     assert ready.points["step"].min() == 1000
     assert [n.code for n in ready.notes] == ["early-steps-dropped", "smoothed"]
+    # What was dropped is outside the range that the law has seen.
+    assert ready.scope.extrapolates(volume=np.array([raw.volume.min(), ready.volume.min()])).tolist() == [
+        True,
+        False,
+    ]
     for run in raw.runs.index[[0, 5]]:
         of_run = raw.points[(raw.points["run"] == run) & (raw.points["step"] >= 1000)]
         loss = of_run["loss"].to_numpy()

@@ -103,6 +103,13 @@ def test_extrapolation_is_said_with_its_reason(page):
     assert shown(page, "flag") == ""
 
 
+def test_serving_is_called_uncounted_only_where_it_is(page):
+    page.open(page.url + "#flops=1e22&params=2e9")
+    assert "cost of serving the model is not in this optimum" in shown(page, "notes")
+    page.open(page.url + "#flops=1e22&params=2e9&served=1e12")
+    assert "cost of serving" not in shown(page, "notes")
+
+
 def test_serving_that_exceeds_the_budget_is_said(page):
     page.open(page.url + "#flops=1e21&params=7e10&served=1e11")
     assert "costs more than the budget" in shown(page, "flag")

@@ -58,8 +58,16 @@ def test_loss_curve_says_metric_budget_and_optimum():
     ax = plots.plot_loss_curve(allocate(1e21))
     assert "1e21 FLOPs" in texts(ax)
     assert "text loss (nats per token)" in texts(ax)
-    assert "optimum: 1.824B parameters, 91.36B tokens" in texts(ax)
+    assert "optimum: N 1.824B, D 91.36B" in texts(ax)
     assert "outside the fitted range" in texts(ax)
+
+
+def test_legend_ends_inside_the_figure():
+    ax = plots.plot_loss_curve(allocate(1e23, tokens_served="1T"))
+    figure = ax.get_figure()
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    assert legend.get_window_extent().x1 <= figure.bbox.x1
 
 
 def test_solid_lines_stay_inside_the_fitted_range():
@@ -101,12 +109,8 @@ def test_contrastive_panels_name_training_set_and_kinds_of_interval():
 
 def test_draws_that_did_not_converge_are_stamped():
     def stamps(fit):
-        return [
-            text
-            for ax in plots.plot_contrastive(fit)
-            for text in ax.texts
-            if text.get_gid() == "not-converged"
-        ]
+        axes = plots.plot_contrastive(fit)
+        return [text for ax in axes for text in ax.texts if text.get_text() == "not\nconverged"]
 
     assert len(stamps(contrastive_fit(diverging=True))) == 4
     assert not stamps(contrastive_fit())

@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bayescdm.atomic import replacing
 from bayescdm.cli.frame import AsJson, app
 from bayescdm.cli.output import print_json
 from bayescdm.errors import RequestError
 
 if TYPE_CHECKING:
+    from bayescdm.loss.allocate import Allocation
     from bayescdm.loss.study import LossStudy
 
 __all__: list[str] = []
+
+#: What ``allocate --plots`` writes.
+PICTURES = ("loss_curve", "iso_flop", "iso_loss")
 
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 Prob = Annotated[float, typer.Option(help="Probability of the intervals.")]
@@ -107,6 +112,10 @@ def allocate(
     page: Annotated[
         Path | None, typer.Option(help="Write the interactive explorer to this file (.html).")
     ] = None,
+    plots: Annotated[
+        Path | None,
+        typer.Option(help="Write the plots of loss, equal compute and equal loss into this folder."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the loss curve to this file (.csv).")] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -115,7 +124,8 @@ def allocate(
     from bayescdm.loss.allocate import allocate as find
 
     # Everything that can be refused is refused before the sampler runs.
-    _refuse_existing(page, out, overwrite=overwrite)
+    pictures = () if plots is None else tuple(plots / f"{name}.png" for name in PICTURES)
+    _refuse_existing(page, out, *pictures, overwrite=overwrite)
     checked = find(flops, preset or "chinchilla", tokens_served=tokens_served, sizes=list(size or []) or None,
                    metric=None if fit else metric, prob=prob)  # fmt: skip
     laws = _laws(preset, fit, family, seed)
@@ -127,10 +137,10 @@ def allocate(
 
         write_explorer(page, laws, prob=prob, overwrite=overwrite)
     if out is not None:
-        from bayescdm.atomic import replacing
-
         with replacing(out, overwrite=overwrite) as unfinished:
             result.curve.to_csv(unfinished, index=False)
+    for picture in pictures:
+        _draw(picture, result, overwrite=overwrite)
     if as_json:
         print_json(result.to_dict())
         return
@@ -143,8 +153,30 @@ def allocate(
             f"\nThe published constants (--preset chinchilla) would say N* {best['params']:.3g}, "
             f"D* {best['tokens']:.3g}, text loss {best['loss']:.3f}."
         )
-    for path in filter(None, (page, out)):
+    for path in filter(None, (page, out, *pictures)):
         typer.echo(f"written: {path}")
+
+
+def _draw(path: Path, result: Allocation, *, overwrite: bool) -> None:
+    """Write one of `PICTURES`, named by the file."""
+    import matplotlib.pyplot as plt
+
+    from bayescdm.loss.plots import plot_iso_flop, plot_iso_loss, plot_loss_curve
+    from bayescdm.plots import theme
+
+    with theme("light"):
+        if path.stem == "loss_curve":
+            ax = plot_loss_curve(result)
+        elif path.stem == "iso_flop":
+            ax = plot_iso_flop(result.law, [result.flops * 10.0**power for power in (-2, -1, 0, 1)])
+        else:
+            ax = plot_iso_loss(result.law)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure = ax.get_figure(root=True)
+        assert figure is not None
+        with replacing(path, overwrite=overwrite) as unfinished:
+            figure.savefig(unfinished, dpi=160)
+        plt.close(figure)
 
 
 def _refuse_existing(*paths: Path | None, overwrite: bool) -> None:

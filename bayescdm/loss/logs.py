@@ -363,6 +363,10 @@ def prepare_logs(study: LossStudy, *, first_step: int | None = 1000, window: int
         keep = (study.points["step"] >= first_step).to_numpy()
         message = f"{np.sum(~keep)} of {len(keep)} losses logged before step {first_step} were dropped"
         study = study.select_points(keep, Note("early-steps-dropped", message))
+        # What was dropped was not fitted: a prediction there is an extrapolation.
+        seen = (float(study.volume.min()), float(study.volume.max()))
+        scope = replace(study.scope, ranges={**study.scope.ranges, "volume": seen})
+        study = replace(study, scope=scope)
     if window is not None:
         order = ["run", "step"] if "step" in study.points else ["run", "volume"]
         points = study.points.sort_values(order, kind="stable")

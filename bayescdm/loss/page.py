@@ -52,6 +52,7 @@ def explorer_page(laws: Sequence[ComputeLaw], *, prob: float = 0.9) -> str:
     data = {
         "prob": check_probability(prob),
         "scope": laws[0].scope.to_dict(),
+        "serving": SERVING.message,
         "laws": [_encoded(law) for law in laws],
     }
     # "<" as an escape keeps any text in the data from ending the script element.
@@ -91,5 +92,5 @@ def _encoded(law: ComputeLaw) -> dict[str, object]:
     """Constants of evenly spaced draws, and what the reader must know."""
     which = np.unique(np.linspace(0, len(law.A) - 1, min(DRAWS, len(law.A))).astype(int))
     draws = [{name: float(getattr(law, name)[i]) for name in CONSTANTS} for i in which]
-    notes = [note.message for note in (*law.notes, SERVING)]
+    notes = [note.message for note in law.notes]
     return {"name": law.name, "draws": draws, "notes": notes}

@@ -54,7 +54,7 @@ def plot_loss_curve(allocation: Allocation, *, ax: Axes | None = None) -> Axes:
     new, ax = ax is None, new_axes(ax, (5.4, 3.4))
     colours, curve = palette(ax), allocation.curve
     colour = colours.series[0]
-    handles: list = [Line2D([], [], color=colour, label=f"{allocation.scope.metric}, {allocation.law.name}")]
+    handles: list = [Line2D([], [], color=colour, label=allocation.law.name)]
     if allocation.law.has_draws:
         lower, upper = interval_columns("law", allocation.prob)
         ax.fill_between(curve["params"], curve[lower], curve[upper], color=colour, alpha=0.3, linewidth=0)
@@ -62,7 +62,7 @@ def plot_loss_curve(allocation: Allocation, *, ax: Axes | None = None) -> Axes:
     _solid_inside(ax, curve["params"], curve["loss"], curve["extrapolation"], colour)
     best = allocation.optimum["value"]
     ax.plot(best["params"], best["loss"], "o", color=colours.series[1], zorder=5)
-    label = f"optimum: {short_count(best['params'])} parameters, {short_count(best['tokens'])} tokens"
+    label = f"optimum: N {short_count(best['params'])}, D {short_count(best['tokens'])}"
     handles.append(Line2D([], [], marker="o", linestyle="", color=colours.series[1], label=label))
     handles.append(Line2D([], [], color=colour, linestyle=DASHED, label=OUTSIDE))
     near = curve.loc[curve["loss"] < best["loss"] + 0.6]
