@@ -1,9 +1,11 @@
 """Notebooks stand in the repository as they ran: in order, without errors, without traces of a machine."""
 
+import os
 from pathlib import Path
 
 import nbformat
 import pytest
+from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 
@@ -24,3 +26,26 @@ def test_notebook_was_executed_in_order_and_without_errors(path):
 def test_notebook_names_no_place_on_a_machine(path):
     text = path.read_text(encoding="utf-8")
     assert not [place for place in ("/tmp/", "/home/", "/root/", "/work/", "/Users/") if place in text]
+
+
+def kinds(notebook):
+    """Sorts of output of each code cell: text, tables, pictures."""
+    outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+    return [{*map(_kind, cell)} for cell in outputs]
+
+
+def _kind(output):
+    return ", ".join(sorted(output["data"])) if "data" in output else output.get("name", output.output_type)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_runs_again_and_shows_the_same_kinds_of_output(path, tmp_path, monkeypatch):
+    root = path.parent.parent
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]))
+    # Pictures stand in the notebook; a backend of the tests would keep them out of it.
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    notebook = nbformat.read(path, as_version=4)
+    stored = kinds(notebook)
+    resources = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=900, kernel_name="python3", resources=resources).execute()
+    assert kinds(notebook) == stored
