@@ -8,7 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayescdm import datasets
+from bayescdm.datasets import (
+    PAPER_TABLES,
+    datasets,
+    load_chinchilla_points,
+    load_dataset,
+    load_openclip,
+    paper_table,
+)
 from bayescdm.datasets.tables import read_sources, read_table
 from bayescdm.errors import NotFoundError
 
@@ -20,7 +27,7 @@ needs_shared = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def open_vlm():
-    return datasets.load_dataset("open-vlm")
+    return load_dataset("open-vlm")
 
 
 # The study open-vlm
@@ -109,9 +116,9 @@ def test_known_oddities_travel_with_the_study(open_vlm):
 
 
 def test_one_benchmark_or_a_group_may_be_chosen():
-    one = datasets.load_dataset("open-vlm", benchmarks="MMMU-val")
+    one = load_dataset("open-vlm", benchmarks="MMMU-val")
     assert set(one.runs["benchmark"]) == {"MMMU-val"}
-    group = datasets.load_dataset("open-vlm", benchmarks="document")
+    group = load_dataset("open-vlm", benchmarks="document")
     assert group.runs["benchmark"].str.startswith("document: average of").all()
     assert 0 < len(one.runs) < len(group.runs) < 89
 
@@ -141,11 +148,11 @@ def test_mixtures_of_experts_have_fewer_active_parameters(open_vlm):
 
 def test_unknown_study_names_the_nearest():
     with pytest.raises(NotFoundError, match="did you mean 'open-vlm'"):
-        datasets.load_dataset("open_vlm")
+        load_dataset("open_vlm")
 
 
 def test_datasets_are_listed_with_counts_and_sources(open_vlm):
-    row = datasets.datasets().set_index("name").loc["open-vlm"]
+    row = datasets().set_index("name").loc["open-vlm"]
     assert row["kind"] == "real"
     assert row["n_backbones"] == 152
     assert row["n_scored"] == 139
@@ -162,7 +169,7 @@ def test_datasets_are_listed_with_counts_and_sources(open_vlm):
 @needs_shared
 def test_chinchilla_points_equal_the_published_ones():
     published = pd.read_csv(SHARED / "loss" / "chinchilla_points.csv")
-    ours = datasets.load_chinchilla_points(drop_highest=0)
+    ours = load_chinchilla_points(drop_highest=0)
     columns = ["params", "flops", "loss", "source"]
     pd.testing.assert_frame_equal(ours[columns], published[columns])
     np.testing.assert_allclose(ours["tokens"], published["tokens"], rtol=1e-6)
@@ -177,18 +184,18 @@ def test_openclip_models_equal_the_published_ones():
             "imagenet_zero_shot_error": "error",
         }
     )
-    pd.testing.assert_frame_equal(datasets.load_openclip()[published.columns], published)
+    pd.testing.assert_frame_equal(load_openclip()[published.columns], published)
 
 
 def test_five_points_of_highest_loss_are_left_out_by_default():
-    all_points = datasets.load_chinchilla_points(drop_highest=0)
-    points = datasets.load_chinchilla_points()
+    all_points = load_chinchilla_points(drop_highest=0)
+    points = load_chinchilla_points()
     assert len(all_points) == 245
     assert points["loss"].max() < all_points["loss"].nlargest(5).min()
     assert len(points) == 240
 
 
-@pytest.mark.parametrize("points", [datasets.load_chinchilla_points(), datasets.load_openclip()])
+@pytest.mark.parametrize("points", [load_chinchilla_points(), load_openclip()])
 def test_loss_points_are_complete_positive_and_traceable(points):
     assert points.notna().all(axis=None)
     assert (points.select_dtypes("number") > 0).all(axis=None)
@@ -204,15 +211,15 @@ def seed_lines() -> set[str]:
     return {re.sub(r"\s*\[.*", "", line).strip() for line in text.splitlines()}
 
 
-@pytest.mark.parametrize("name", datasets.PAPER_TABLES)
+@pytest.mark.parametrize("name", PAPER_TABLES)
 def test_each_table_of_the_paper_is_complete_and_traceable(name):
-    table = datasets.paper_table(name)
+    table = paper_table(name)
     assert table["source"].str.startswith("arXiv 2608.00013 ").all()
     assert table.drop(columns="statement", errors="ignore").notna().all(axis=None)
 
 
 def test_roster_counts_are_those_of_the_paper():
-    roster = datasets.paper_table("roster")
+    roster = paper_table("roster")
     assert len(roster) == 34
     assert roster["family"].nunique() == 7
     assert roster["variant"].value_counts().to_dict() == {"base": 17, "instruct": 17}
@@ -223,7 +230,7 @@ def test_roster_counts_are_those_of_the_paper():
 
 @needs_shared
 def test_roster_equals_table_4():
-    roster = datasets.paper_table("roster")
+    roster = paper_table("roster")
     lines = seed_lines()
     for row in roster.itertuples():
         printed = f"{row.backbone} {row.variant.title()} {row.params / 1e9:g}B"
@@ -233,8 +240,8 @@ def test_roster_equals_table_4():
 
 
 def test_benchmark_counts_are_those_of_the_paper():
-    text = datasets.paper_table("text_benchmarks")
-    multimodal = datasets.paper_table("multimodal_benchmarks")
+    text = paper_table("text_benchmarks")
+    multimodal = paper_table("multimodal_benchmarks")
     assert (len(text), text["category"].nunique()) == (40, 6)
     assert (len(multimodal), multimodal["category"].nunique()) == (35, 4)
 
@@ -244,14 +251,14 @@ def test_benchmark_counts_are_those_of_the_paper():
 def test_benchmarks_equal_tables_5_and_6(name):
     short = {"BIG-Bench": " BB", "BIG-Bench Hard": " BBH", "MMLU": " MMLU", "own": ""}
     lines = seed_lines()
-    for row in datasets.paper_table(name).itertuples():
+    for row in paper_table(name).itertuples():
         printed = row.benchmark + short[getattr(row, "collection", "own")]
         assert printed in lines or f"{row.category} {printed}" in lines
 
 
 def test_every_text_benchmark_has_one_transfer_coefficient():
-    coefficients = datasets.paper_table("transfer_coefficients")
-    assert set(coefficients["benchmark"]) == set(datasets.paper_table("text_benchmarks")["benchmark"])
+    coefficients = paper_table("transfer_coefficients")
+    assert set(coefficients["benchmark"]) == set(paper_table("text_benchmarks")["benchmark"])
     assert coefficients["regime"].value_counts().to_dict() == {"positive": 29, "tax": 11}
     assert ((coefficients["lambda"] > 0) == (coefficients["regime"] == "positive")).all()
     ranked = coefficients.assign(size=coefficients["lambda"].abs()).sort_values(["regime", "rank"])
@@ -263,7 +270,7 @@ def test_transfer_coefficients_equal_table_7():
     text = "\n".join(seed_lines())
     printed = {name: float(value) for name, value in re.findall(r"\b([A-Za-z]\w+)([+-]0\.\d{3})", text)}
     printed["contextual_parametric_knowledge_conflicts"] = printed.pop("contextual_param_knowledge_conflicts")
-    coefficients = datasets.paper_table("transfer_coefficients").set_index("benchmark")["lambda"]
+    coefficients = paper_table("transfer_coefficients").set_index("benchmark")["lambda"]
     assert coefficients.to_dict() == printed
 
 
@@ -277,7 +284,7 @@ def test_transfer_coefficients_equal_table_7():
 )
 def test_rates_equal_tables_2_and_3(name, label, printed):
     lines = seed_lines()
-    for _, row in datasets.paper_table(name).iterrows():
+    for _, row in paper_table(name).iterrows():
         rates = " ".join(f"{100 * row[rate]:.2f}" for rate in ("B0", "Bm", "mean_B", "mae"))
         assert f"{printed.get(row[label], row[label])} {row['A']:.3f} {rates}" in lines
 
@@ -285,12 +292,12 @@ def test_rates_equal_tables_2_and_3(name, label, printed):
 @needs_shared
 def test_ablation_equals_table_1():
     printed = "\n".join(seed_lines())
-    for _, rows in datasets.paper_table("ablation").groupby("law"):
+    for _, rows in paper_table("ablation").groupby("law"):
         assert "".join(f"{mae:.3%}" for mae in rows["mae"]) in printed
 
 
 def test_published_figures_hold_every_number_of_the_analyses():
-    figures = datasets.paper_table("published_figures")
+    figures = paper_table("published_figures")
     assert set(figures["analysis"]) == {
         "fit",
         "transfer",
@@ -317,4 +324,4 @@ def test_published_figures_hold_every_number_of_the_analyses():
 
 def test_unknown_table_names_the_nearest():
     with pytest.raises(NotFoundError, match="did you mean 'roster'"):
-        datasets.paper_table("rooster")
+        paper_table("rooster")
