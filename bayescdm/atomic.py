@@ -55,6 +55,8 @@ def replacing(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     ------
     RequestError
         When `path` exists and `overwrite` is false, or its folder does not exist; before anything is written.
+    OSError
+        When the disk is full or may not be written; it names `path`, on one line.
 
     Examples
     --------
@@ -67,16 +69,29 @@ def replacing(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     """
     path = Path(path)
     check_place(path, overwrite=overwrite)
-    handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
-    os.close(handle)
-    unfinished = Path(name)
+    with _named(path):
+        handle, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
+        os.close(handle)
+        unfinished = Path(name)
+        try:
+            yield unfinished
+            _give_usual_permissions(unfinished)
+            _flush_to_disk(unfinished)
+            os.replace(unfinished, path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Let what the system refuses speak of `path`: no name, or that of a temporary file, says nothing."""
     try:
-        yield unfinished
-        _give_usual_permissions(unfinished)
-        _flush_to_disk(unfinished)
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+        yield
+    except OSError as error:
+        unnamed = error.filename is None or os.path.basename(str(error.filename)).startswith(f".{path.stem}-")
+        if error.errno is None or not unnamed:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _give_usual_permissions(path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import itertools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,9 +16,9 @@ import pymc as pm
 import xarray as xr
 
 from bayescdm import __version__
-from bayescdm.atomic import replacing
 from bayescdm.capability import Capability, Population, fit_capability
 from bayescdm.errors import FitError, Note
+from bayescdm.fitfile import PROGRAM, check_agreement, checked_name, parsing, read_fit_file, write_fit_file
 from bayescdm.identify import identifiability
 from bayescdm.intervals import equal_tailed, interval_columns
 from bayescdm.modelfiles import load_model
@@ -30,6 +29,7 @@ from bayescdm.sampling import (
     CompiledModel,
     SamplerSettings,
     compile_model,
+    interruption,
     prior_draws,
     quiet_forward_sampling,
 )
@@ -37,6 +37,7 @@ from bayescdm.study import Study, Unscored
 
 __all__ = ["Diagnosis", "Fit", "fit", "load_fit"]
 
+#: Version of a saved fit's record.
 FORMAT = 1
 #: Criteria of convergence for every quantity (Vehtari et al. 2021, tightened to 1.01).
 MAX_R_HAT = 1.01
@@ -257,6 +258,10 @@ def fit(
     ------
     InputError, NotFoundError, ModelError, FitError
 
+    Notes
+    -----
+    Ctrl-C while draws are made keeps those that were made, says so, and leaves the warning ``interrupted``.
+
     Examples
     --------
     >>> import bayescdm as cdm
@@ -308,7 +313,8 @@ def fit_compiled(
     -------
     Fit
     """
-    tree = compiled.sample(seed=seed, settings=sampler, progress=progress)
+    tree = compiled.sample(seed=seed, settings=sampler, progress=progress, keep_interrupted=True)
+    interrupted = interruption(tree["posterior"].to_dataset(), sampler)
     for name, group in predictive_groups(compiled.model_of_data(), tree, seed=seed).items():
         tree[name] = xr.DataTree(group)
     tree["constant_data"] = constant_data(compiled.data)
@@ -319,7 +325,7 @@ def fit_compiled(
         "versions": _versions(),
         **(settings or {}),
     }
-    return Fit(tree, study, capability, model, record, tuple(identifiability(study)))
+    return Fit(tree, study, capability, model, record, (*interrupted, *identifiability(study)))
 
 
 def predictive_groups(model: pm.Model, tree: xr.DataTree, *, seed: int) -> dict[str, xr.Dataset]:
@@ -494,7 +500,7 @@ def summarise(
 
 
 def save_fit(fit: Fit, path: Path, *, overwrite: bool) -> Path:
-    """Write `fit` beside `path` and move it there, so that a reader sees the old file or the new one."""
+    """Write `fit` with its study and components to one file; see :func:`write_fit_file`."""
     record = {
         "format": FORMAT,
         "model": fit.model,
@@ -503,11 +509,8 @@ def save_fit(fit: Fit, path: Path, *, overwrite: bool) -> Path:
         "capability": fit.capability.to_dict(),
         "notes": [note.to_dict() for note in fit.notes],
     }
-    tree = xr.DataTree.from_dict({name: fit.group(name) for name in fit.draws.children})
-    tree.attrs = {"program": "bayescdm", "record": json.dumps(record, allow_nan=False)}
-    with replacing(path, overwrite=overwrite) as unfinished:
-        tree.to_netcdf(unfinished, engine="h5netcdf")
-    return path
+    groups = {name: fit.group(name) for name in fit.draws.children}
+    return write_fit_file(path, groups, record, program=PROGRAM, overwrite=overwrite)
 
 
 def load_fit(path: str | Path) -> Fit:
@@ -524,33 +527,19 @@ def load_fit(path: str | Path) -> Fit:
     Raises
     ------
     FitError
-        If the file is missing, is not a fit, is damaged, or was written by another format.
+        If the file is missing, is not a fit, is damaged, was written by another program or format, or is not
+        laid out as this program lays out a fit.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FitError(f"{path}: no such file")
-    try:
-        # Loaded and closed: an open file could be neither deleted nor saved over.
-        with xr.open_datatree(path, engine="h5netcdf") as tree:
-            tree = tree.load()
-    except Exception as error:
-        raise FitError(f"{path}: cannot be read as a fit ({type(error).__name__}); is it whole?") from error
-    if tree.attrs.get("program") != "bayescdm":
-        raise FitError(f"{path}: was not written by bayescdm")
-    try:
-        record = json.loads(tree.attrs["record"])
-        if record["format"] != FORMAT:
-            raise FitError(
-                f"{path}: format {record['format']}, this version reads format {FORMAT}; fit again"
-            )
-        groups = xr.DataTree.from_dict({name: tree[name].to_dataset() for name in tree.children})
-        return Fit(
-            draws=groups,
+    draws, record = read_fit_file(path, program=PROGRAM, version=FORMAT)
+    with parsing(path, "its record is damaged"):
+        fit = Fit(
+            draws=draws,
             study=Study.from_dict(record["study"]),
             capability=Capability.from_dict(record["capability"]),
-            model=record["model"],
-            settings=record["settings"],
+            model=checked_name(record["model"]),
+            settings=dict(record["settings"]),
             notes=tuple(Note(**note) for note in record["notes"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise FitError(f"{path}: its record is damaged ({type(error).__name__}: {error})") from error
+        check_agreement(fit.draws, fit.study, fit.capability)
+        return fit

@@ -19,19 +19,23 @@ import xarray as xr
 from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 
-from bayescdm.errors import FitError
+from bayescdm.errors import FitError, Note
 
 __all__ = [
     "DEFAULTS",
     "CompiledModel",
     "SamplerSettings",
     "compile_model",
+    "complete_draws",
+    "interruption",
     "prior_draws",
     "quiet_forward_sampling",
 ]
 
 #: Names by which a swappable array of a data set is known inside the model.
 DATA_NAMES = {"accuracy": "observed_accuracy"}
+#: Fewer draws than this, over all chains, say nothing of a 90 % interval.
+FEWEST_KEPT = 100
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,12 @@ class CompiledModel:
     compiled: Any
 
     def sample(
-        self, *, seed: int, settings: SamplerSettings = DEFAULTS, progress: bool = False
+        self,
+        *,
+        seed: int,
+        settings: SamplerSettings = DEFAULTS,
+        progress: bool = False,
+        keep_interrupted: bool = False,
     ) -> xr.DataTree:
         """Draw from the posterior with NUTS.
 
@@ -90,6 +99,8 @@ class CompiledModel:
         settings : SamplerSettings
         progress : bool
             Show a progress bar on standard error.
+        keep_interrupted : bool
+            Return the draws so far on Ctrl-C, fewer than asked for; otherwise it ends whatever is going on.
 
         Returns
         -------
@@ -99,7 +110,8 @@ class CompiledModel:
         Raises
         ------
         FitError
-            If the sampler cannot start, because the density is not finite there.
+            If the sampler cannot start, because the density is not finite there, or was interrupted before
+            there were draws to speak of.
         """
         import nutpie
 
@@ -111,7 +123,7 @@ class CompiledModel:
 
         compiled = dataclasses.replace(self.compiled, initial_point_func=jittered)
         try:
-            tree = nutpie.sample(
+            sampler = nutpie.sample(
                 compiled,
                 draws=settings.draws,
                 tune=settings.tune,
@@ -121,13 +133,24 @@ class CompiledModel:
                 target_accept=settings.target_accept,
                 progress_bar=progress,
                 save_warmup=False,
+                blocking=False,
             )
+            try:
+                tree = sampler.wait()
+            except KeyboardInterrupt:
+                if not keep_interrupted:
+                    sampler.cancel()
+                    raise
+                tree = sampler.abort()
         except RuntimeError as error:
             reason = str(error).splitlines()[0]
             raise FitError(f"the sampler stopped ({reason}); check the data for extreme values") from error
-        return xr.DataTree.from_dict(
-            {name: tree[name].to_dataset() for name in ("posterior", "sample_stats")}
-        )
+        groups = {name: tree[name].to_dataset() for name in ("posterior", "sample_stats")}
+        # No message for most draws: None is neither text nor a number, and no file holds both.
+        messages = groups["sample_stats"].get("divergence_message")
+        if messages is not None:
+            groups["sample_stats"]["divergence_message"] = messages.where(messages.notnull(), "")
+        return xr.DataTree.from_dict(complete_draws(groups, settings))
 
     def refit(self, **arrays: np.ndarray) -> CompiledModel:
         """Return the same compiled density under other data (other weights, accuracies, components, …).
@@ -177,6 +200,69 @@ def compile_model(build: Callable[[Any], pm.Model], data: Any) -> CompiledModel:
         warnings.filterwarnings("ignore", category=UserWarning, module="pytensor|numba")
         compiled = nutpie.compile_pymc_model(model, backend="numba")
     return CompiledModel(build, data, model, compiled)
+
+
+def complete_draws(groups: dict[str, xr.Dataset], asked: SamplerSettings) -> dict[str, xr.Dataset]:
+    """Cut draws down to the same number of each chain; an interrupted sampler leaves chains unequal.
+
+    Parameters
+    ----------
+    groups : dict of str to Dataset, (chain, draw, ...)
+        ``posterior`` and ``sample_stats``, whose ``logp`` is NaN where a chain did not come.
+    asked : SamplerSettings
+
+    Returns
+    -------
+    dict of str to Dataset
+        As they are when all draws are there. Otherwise those chains that together keep most draws, two at
+        least if they have any to speak of: one alone cannot show that it has converged.
+
+    Raises
+    ------
+    FitError
+        When fewer than `FEWEST_KEPT` draws would be left.
+    """
+    lengths = np.isfinite(groups["sample_stats"]["logp"].to_numpy()).sum(axis=1)
+    if len(lengths) == asked.chains and lengths.min() == asked.draws:
+        return groups
+    longest_first = np.argsort(-lengths, kind="stable")
+    kept = lengths[longest_first] * np.arange(1, len(lengths) + 1)
+    several = kept[1:].max(initial=0) >= FEWEST_KEPT
+    chains = int(kept[1:].argmax()) + 2 if several else 1
+    if kept[chains - 1] < FEWEST_KEPT:
+        raise FitError(f"interrupted after {lengths.sum()} draws: too few to keep; nothing was kept")
+    draws = int(lengths[longest_first[chains - 1]])
+    chosen = np.sort(longest_first[:chains])
+    return {
+        name: group.isel(chain=chosen, draw=slice(draws)).assign_coords(chain=np.arange(chains))
+        for name, group in groups.items()
+    }
+
+
+def interruption(posterior: xr.Dataset, asked: SamplerSettings) -> tuple[Note, ...]:
+    """Say that draws are fewer than asked for, which an interrupted sampler leaves.
+
+    Parameters
+    ----------
+    posterior : Dataset, (chain, draw, ...)
+    asked : SamplerSettings
+
+    Returns
+    -------
+    tuple of Note
+        The warning ``interrupted``; empty when all draws are there. It is logged as well, so that whoever
+        interrupted sees at once what was kept.
+    """
+    chains, draws = posterior.sizes["chain"], posterior.sizes["draw"]
+    if chains * draws == asked.chains * asked.draws:
+        return ()
+    message = (
+        f"sampling was interrupted: {draws} draws of {chains} chains are kept, of {asked.draws} draws of "
+        f"{asked.chains} chains asked for"
+    )
+    note = Note("interrupted", message, "warning", "posterior")
+    logging.getLogger("bayescdm").warning(str(note))
+    return (note,)
 
 
 def _initial_values(model: pm.Model, start: dict[str, Any]) -> dict[str, np.ndarray]:

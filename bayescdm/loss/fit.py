@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,9 +13,9 @@ import pandas as pd
 import xarray as xr
 
 from bayescdm import __version__
-from bayescdm.atomic import replacing
-from bayescdm.errors import FitError, InputError, Note, RequestError, unknown_name
+from bayescdm.errors import InputError, Note, RequestError, unknown_name
 from bayescdm.fit import Diagnosis, diagnose, summarise
+from bayescdm.fitfile import LOSS_PROGRAM, checked_name, parsing, read_fit_file, write_fit_file
 from bayescdm.intervals import check_probability, interval_columns
 from bayescdm.laws import capability_loss, compute_loss, contrastive_error
 from bayescdm.loss.logs import thin_logs
@@ -25,7 +24,7 @@ from bayescdm.loss.prediction import LossPrediction
 from bayescdm.loss.scope import Scope
 from bayescdm.loss.study import LossStudy
 from bayescdm.modelfiles import load_model
-from bayescdm.sampling import SamplerSettings, compile_model, prior_draws
+from bayescdm.sampling import SamplerSettings, compile_model, interruption, prior_draws
 
 __all__ = ["LOSS_DEFAULTS", "LossFit", "fit_loss", "law_draws", "load_loss_fit"]
 
@@ -40,6 +39,7 @@ MODEL_OF_LAW = {
     "contrastive": "contrastive_power",
 }
 PRIOR_DRAWS = 1000
+#: Version of a saved fit's record.
 FORMAT = 1
 Kind = Literal["law", "run"]
 
@@ -58,12 +58,15 @@ class LossFit:
         Name of the model file.
     settings : dict
         Seed, sampler, source hash of the model file, version.
+    notes : tuple of Note
+        What happened while drawing.
     """
 
     draws: xr.DataTree
     study: LossStudy
     model: str
     settings: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
 
     @property
     def posterior(self) -> xr.Dataset:
@@ -91,7 +94,7 @@ class LossFit:
     @property
     def warnings(self) -> tuple[Note, ...]:
         """What limits every answer: draws that did not converge, then the study's own warnings."""
-        notes = (*self.diagnose().notes, *self.study.notes)
+        notes = (*self.diagnose().notes, *self.notes, *self.study.notes)
         return tuple(note for note in notes if note.severity == "warning")
 
     def __str__(self) -> str:
@@ -111,7 +114,7 @@ class LossFit:
         str
         """
         table = self.summary(prob=prob).to_string(float_format=lambda value: f"{value:.4g}")
-        notes = map(str, (*self.diagnose().notes, *self.study.notes))
+        notes = map(str, (*self.diagnose().notes, *self.notes, *self.study.notes))
         return "\n".join(
             [f"{self.model}, {self.study.name}", table, str(self.diagnose()), "", str(self.scope), *notes]
         )
@@ -250,13 +253,15 @@ class LossFit:
             If the file exists and `overwrite` is false, or its folder does not.
         """
         study = self.study.to_dict()
-        record = {"format": FORMAT, "model": self.model, "settings": self.settings, "study": study}
+        record = {
+            "format": FORMAT,
+            "model": self.model,
+            "settings": self.settings,
+            "study": study,
+            "notes": [note.to_dict() for note in self.notes],
+        }
         groups = {name: self.draws[name].to_dataset() for name in self.draws.children}
-        tree = xr.DataTree.from_dict(groups)
-        tree.attrs = {"program": "bayescdm loss", "record": json.dumps(record, allow_nan=False)}
-        with replacing(path, overwrite=overwrite) as unfinished:
-            tree.to_netcdf(unfinished, engine="h5netcdf")
-        return Path(path)
+        return write_fit_file(path, groups, record, program=LOSS_PROGRAM, overwrite=overwrite)
 
 
 def fit_loss(
@@ -298,17 +303,19 @@ def fit_loss(
 
     Notes
     -----
+    Ctrl-C while draws are made keeps those that were made and leaves the warning ``interrupted``.
     Sources of the laws: `bayescdm.laws` and the docstring of each model file.
     """
     file = load_model(model_of_law(law, study))
     study = thin_logs(study, points_per_run)
     compiled = compile_model(file.build, loss_model_data(study))
-    tree = compiled.sample(seed=seed, settings=settings, progress=progress)
+    tree = compiled.sample(seed=seed, settings=settings, progress=progress, keep_interrupted=True)
+    interrupted = interruption(tree["posterior"].to_dataset(), settings)
     observed = [rv.name for rv in compiled.model.observed_RVs]
     tree["prior"] = xr.DataTree(prior_draws(compiled.model, PRIOR_DRAWS, seed).drop_vars(observed))
     sampler = {name: getattr(settings, name) for name in ("draws", "tune", "chains", "target_accept")}
     record = {"seed": seed, "sampler": sampler, "source_hash": file.source_hash, "version": __version__}
-    return LossFit(tree, study, file.name, record)
+    return LossFit(tree, study, file.name, record, interrupted)
 
 
 def model_of_law(law: str, study: LossStudy) -> str:
@@ -361,23 +368,11 @@ def load_loss_fit(path: str | Path) -> LossFit:
         If the file is missing, is not a fit of a loss law, or is damaged.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FitError(f"{path}: there is no such file")
-    try:
-        with xr.open_datatree(path, engine="h5netcdf") as tree:
-            tree = tree.load()
-    except Exception as error:
-        raise FitError(f"{path}: cannot be read as a fit ({type(error).__name__}); is it whole?") from error
-    if tree.attrs.get("program") != "bayescdm loss":
-        raise FitError(f"{path}: is not a fit of a loss law; fits of a transfer law are read by `predict`")
-    try:
-        record = json.loads(tree.attrs["record"])
-        if record["format"] != FORMAT:
-            raise FitError(f"{path}: format {record['format']}, this version reads {FORMAT}; fit again")
-        groups = xr.DataTree.from_dict({name: tree[name].to_dataset() for name in tree.children})
-        return LossFit(groups, LossStudy.from_dict(record["study"]), record["model"], record["settings"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise FitError(f"{path}: its record is damaged ({type(error).__name__}: {error})") from error
+    draws, record = read_fit_file(path, program=LOSS_PROGRAM, version=FORMAT)
+    with parsing(path, "its record is damaged"):
+        study = LossStudy.from_dict(record["study"])
+        notes = tuple(Note(**note) for note in record["notes"])
+        return LossFit(draws, study, checked_name(record["model"]), dict(record["settings"]), notes)
 
 
 def _with_logarithms(draws: xr.Dataset, model: str) -> xr.Dataset:
