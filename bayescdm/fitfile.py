@@ -7,6 +7,7 @@ before anything is read off them.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -105,7 +106,7 @@ def write_fit_file(
     except (TypeError, ValueError) as error:
         raise FitError(f"{path}: cannot be saved: its record is no JSON ({error})") from error
     tree = xr.DataTree.from_dict({name: group.drop_attrs() for name, group in groups.items()})
-    tree.attrs = {"program": program, "record": text}
+    tree.attrs = {"program": program, "record": text, "sha256": _digest(tree, text)}
     with replacing(path, overwrite=overwrite) as unfinished:
         # Made in memory first: HDF5 that meets a full disk cannot even be closed.
         unfinished.write_bytes(tree.to_netcdf(engine="h5netcdf"))
@@ -134,6 +135,18 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     raise TypeError(f"{type(value).__name__} {value!r}")
+
+
+def _digest(tree: xr.DataTree, record: str) -> str:
+    """SHA-256 of every number and label and of the record: a disk that errs would change answers unseen."""
+    digest = hashlib.sha256(record.encode())
+    for name, group in sorted(tree.children.items()):
+        for variable, values in sorted(group.variables.items(), key=str):
+            array = values.to_numpy()
+            digest.update(repr((name, variable, values.dims, values.shape)).encode())
+            text = array.dtype.kind in "UO"
+            digest.update(json.dumps(array.tolist()).encode() if text else array.tobytes())
+    return digest.hexdigest()
 
 
 # --- reading ----------------------------------------------------------------------------------------
@@ -168,6 +181,8 @@ def read_fit_file(path: str | Path, *, program: str, version: int) -> tuple[xr.D
         # Loaded and closed: an open file could be neither deleted nor saved over.
         with xr.open_datatree(path, engine="h5netcdf") as tree:
             tree = tree.load()
+        if tree.attrs["sha256"] != _digest(tree, tree.attrs["record"]):
+            raise FitError("is damaged: it does not hold what was written; fit again, or take a copy")
     with parsing(path, "its record is damaged"):
         record = json.loads(tree.attrs["record"], parse_constant=_refuse_constant)
         if record["format"] != version:

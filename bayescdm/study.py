@@ -232,19 +232,27 @@ def encode_table(table: pd.DataFrame) -> dict[str, Any]:
     Returns
     -------
     dict
-        JSON-able: floats survive to the bit, NaN becomes null.
+        JSON-able: floats survive to the bit, NaN becomes null. Whole numbers with gaps become floats; what
+        is neither number nor truth value (categories, dates) becomes text.
     """
-    columns = {}
-    for name in table.columns:
-        column = table[name]
-        kind = column.dtype.kind if hasattr(column.dtype, "kind") else "O"
-        values = column.astype(object).where(column.notna(), None).tolist()
-        columns[str(name)] = {"kind": kind if kind in "fib" else "O", "values": values}
+    columns = {str(name): _encode_column(table[name]) for name in table.columns}
     return {
         "index": [str(label) for label in table.index],
         "index_name": table.index.name,
         "columns": columns,
     }
+
+
+def _encode_column(column: pd.Series) -> dict[str, Any]:
+    """Plain values and the kind of a column, whatever pandas type they have."""
+    kind = {"f": "f", "i": "i", "u": "i", "b": "b"}.get(column.dtype.kind, "O")
+    known = column.notna()
+    if kind == "i" and not known.all():
+        kind = "f"
+    if kind == "b" and not known.all():
+        kind = "O"
+    plain = {"f": float, "i": int, "b": bool, "O": str}[kind]
+    return {"kind": kind, "values": [plain(value) if here else None for value, here in zip(column, known)]}
 
 
 def decode_table(data: dict[str, Any]) -> pd.DataFrame:

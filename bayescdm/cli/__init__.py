@@ -1,6 +1,7 @@
 """Command line: each command is a thin layer over one public function.
 
-Exit status: 0, 1 (the user's input), 2 (usage), 3 (did not converge). Heavy imports stand inside commands.
+Exit status: 0, 1 (the user's input), 2 (usage), 3 (did not converge), 130 (stopped by
+Ctrl-C). Heavy imports stand inside commands.
 """
 
 from bayescdm.cli import fits, loss, reports, studies, validation

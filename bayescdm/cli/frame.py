@@ -13,11 +13,15 @@ from bayescdm.errors import BayesCDMError
 __all__ = ["Commands", "app"]
 
 
+#: Exit status when Ctrl-C ended a command, as shells count it.
+STOPPED = 130
+
+
 class Commands(TyperGroup):
     """Commands whose errors, when a user can mend them, are lines on stderr and exit status 1."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; no traceback for a mistake in the input or a file that cannot be used."""
+        """Run the command; no traceback for a mistake in the input, a file that cannot be used, or Ctrl-C."""
         try:
             return super().invoke(ctx)
         except BayesCDMError as error:
@@ -26,6 +30,9 @@ class Commands(TyperGroup):
             raise
         except OSError as error:
             typer.echo(f"{error.filename or 'file'}: {error.strerror or error}", err=True)
+        except KeyboardInterrupt as stop:
+            typer.echo(f"stopped: {str(stop) or 'nothing was written'}", err=True)
+            raise typer.Exit(STOPPED) from None
         raise typer.Exit(1)
 
 
@@ -36,6 +43,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Which LLM backbone for a vision-language model, and how sure: posteriors of the "
     "transfer–absorption law.",
+    epilog="Exit status: 0; 1 input or a file cannot be used; 2 wrong usage; 3 did not converge; 130 stopped "
+    "by Ctrl-C. Ctrl-C while draws are made keeps those that were made.",
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print valid JSON, and nothing else, on stdout.")]

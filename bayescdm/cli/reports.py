@@ -138,7 +138,8 @@ def _fits(
     watched = progress(f"{study.name}: compiling {model} (about 20 s), then sampling")
     fitted = fit(study, model=model, seed=seed, settings=settings, progress=watched)
     flags = flag_text_outliers(study)
-    if flags.empty or not sensitivity:
+    stopped = any(note.code == "interrupted" for note in fitted.notes)
+    if flags.empty or not sensitivity or stopped:
         return fitted, None
     progress(f"{study.name}: once more, with {len(flags)} flagged text scores treated as missing")
     missing = treat_as_missing(study, flags)

@@ -52,18 +52,24 @@ def validate(
 
     if out is not None and not overwrite:
         refuse_tables(out)
-    validation = run(
-        load(study, treat_outliers_as_missing=treat_outliers_as_missing, unscored=unscored),
-        by=by or ("holdout" if holdout else "family"),  # type: ignore[arg-type]
-        holdout=holdout or (),
-        cut=parse_count(cut),
-        model=model,
-        components=components,
-        refit_components=not keep_text_scores,
-        store=None if out is None else out / "refits",
-        seed=seed,
-        progress=sys.stderr.isatty(),
-    )
+    try:
+        validation = run(
+            load(study, treat_outliers_as_missing=treat_outliers_as_missing, unscored=unscored),
+            by=by or ("holdout" if holdout else "family"),  # type: ignore[arg-type]
+            holdout=holdout or (),
+            cut=parse_count(cut),
+            model=model,
+            components=components,
+            refit_components=not keep_text_scores,
+            store=None if out is None else out / "refits",
+            seed=seed,
+            progress=sys.stderr.isatty(),
+        )
+    except KeyboardInterrupt:
+        kept = "give --out to keep finished refits"
+        if out is not None:
+            kept = f"finished refits are kept in {out / 'refits'}; the same command goes on from there"
+        raise KeyboardInterrupt(kept) from None
     if out is not None:
         validation.save(out, overwrite=overwrite)
     if as_json:

@@ -12,7 +12,7 @@ from scipy.stats import rankdata
 from bayescdm.compare.tables import interval, summarised
 from bayescdm.errors import RequestError, unknown_name
 from bayescdm.intervals import PredictionKind, check_probability
-from bayescdm.predict import Candidates, predict_draws
+from bayescdm.predict import Candidates, check_once, predict_draws
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
@@ -64,7 +64,7 @@ def rank_backbones(
     Raises
     ------
     NotFoundError, RequestError, ModelError
-        As for `bayescdm.predict.predict_draws`.
+        As for `bayescdm.predict.predict_draws`; a backbone is asked for more than once.
 
     Examples
     --------
@@ -78,6 +78,7 @@ def rank_backbones(
         draws = max(FEWEST_DRAWS, RANKED_CELLS // max(1, _count(fit, candidates)))
     asked: dict[str, Any] = {"volumes": [volume], "recipe": recipe, "seed": seed, "draws": draws}
     array = predict_draws(fit, candidates, kind=kind, **asked).isel(volume=0)
+    check_once(array.indexes["backbone"])
     values = array.to_numpy()
     expected = values
     if kind == "run":
@@ -207,4 +208,5 @@ def _one_label(draws: xr.DataArray) -> tuple[np.ndarray, pd.Index]:
         )
     draws = draws.transpose("sample", ...)
     dim: Any = draws.dims[1]
+    check_once(draws.indexes[dim])
     return draws.to_numpy(), pd.Index(draws[dim].to_numpy().astype(str), name=dim, dtype=object)

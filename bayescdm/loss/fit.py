@@ -139,7 +139,7 @@ class LossFit:
             "converged": diagnosis.converged,
             "diagnosis": str(diagnosis),
             "scope": self.scope.to_dict(),
-            "notes": [note.to_dict() for note in (*diagnosis.notes, *self.study.notes)],
+            "notes": [note.to_dict() for note in (*diagnosis.notes, *self.notes, *self.study.notes)],
         }
 
     def summary(self, *, prob: float = 0.9) -> pd.DataFrame:

@@ -24,11 +24,21 @@ Three modes, after what the fit's runs say about a backbone:
     draw. A missing family makes each row a family of its own; a missing variant is either variant with
     probability ½ in each draw.
 
+Rows of one name are one backbone: equal rows get equal draws, rows that differ are refused.
+
 A backbone or family whose runs all have weight 0 (held out) counts as new.
 """
 
-from bayescdm.predict.candidates import Candidates, CandidateTable
+from bayescdm.predict.candidates import Candidates, CandidateTable, check_once
 from bayescdm.predict.law import LawDraws
 from bayescdm.predict.predictions import predict, predict_draws, prediction_table
 
-__all__ = ["CandidateTable", "Candidates", "LawDraws", "predict", "predict_draws", "prediction_table"]
+__all__ = [
+    "CandidateTable",
+    "Candidates",
+    "LawDraws",
+    "check_once",
+    "predict",
+    "predict_draws",
+    "prediction_table",
+]

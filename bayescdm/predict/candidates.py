@@ -17,7 +17,7 @@ from bayescdm.study import VARIANTS
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["CandidateTable", "Candidates", "Described", "describe"]
+__all__ = ["CandidateTable", "Candidates", "Described", "check_once", "describe"]
 
 #: Text scores (backbone × benchmark) and backbones (family, variant, params), as two frames of one index.
 CandidateTable = tuple[pd.DataFrame, pd.DataFrame]
@@ -29,7 +29,7 @@ SCORE_TOLERANCE = 0.0005 + 1e-9
 
 @dataclass(frozen=True)
 class Described:
-    """Labels and text components of the backbones asked about.
+    """Labels and text components of the backbones asked about, each once.
 
     Attributes
     ----------
@@ -38,15 +38,19 @@ class Described:
     components : DataFrame, (backbone, component)
     covariance : ndarray, (backbone, component, component)
         What missing text scores leave open of the components.
+    order : ndarray of int, (row,)
+        Position of the backbone that each row asks about; a name may be asked about more than once.
     """
 
     labels: pd.DataFrame
     components: pd.DataFrame
     covariance: np.ndarray
+    order: np.ndarray
 
     def rows(self, rows: slice) -> Described:
-        """Return some of the backbones."""
-        return Described(self.labels.iloc[rows], self.components.iloc[rows], self.covariance[rows])
+        """Return some of the backbones, each in one row."""
+        labels = self.labels.iloc[rows]
+        return Described(labels, self.components.iloc[rows], self.covariance[rows], np.arange(len(labels)))
 
 
 def describe(fit: Fit, law: LawDraws, candidates: Candidates) -> Described:
@@ -64,10 +68,10 @@ def describe(fit: Fit, law: LawDraws, candidates: Candidates) -> Described:
     NotFoundError
         A name or a text benchmark is not known.
     RequestError
-        Nothing or a name twice is asked for, a backbone has no text scores, a variant is neither base nor
-        instruct, or a row contradicts what the fit has used for that name.
+        Nothing is asked for, two rows of one name differ, a backbone has no text scores, a variant is
+        neither base nor instruct, or a row contradicts what the fit has used for that name.
     """
-    text_scores, backbones = _table(fit, candidates)
+    text_scores, backbones, order = _each_once(*_table(fit, candidates))
     # A backbone that the fit has placed by its size has a capability without scores.
     placed = text_scores.index.intersection(fit.study.placed_by_size)
     unscored = text_scores.index[text_scores.isna().all(axis=1)].difference(placed)
@@ -90,7 +94,7 @@ def describe(fit: Fit, law: LawDraws, candidates: Candidates) -> Described:
     fitted = labels.index[law.positions("backbone", labels.index) >= 0]
     _check_agreement(fit, text_scores.loc[fitted], labels.loc[fitted])
     labels.loc[fitted] = fit.study.backbones.loc[fitted, list(labels.columns)].astype(labels.dtypes)
-    return Described(labels, *_components(fit, text_scores, placed))
+    return Described(labels, *_components(fit, text_scores, placed), order)
 
 
 def _components(fit: Fit, text_scores: pd.DataFrame, placed: pd.Index) -> tuple[pd.DataFrame, np.ndarray]:
@@ -114,13 +118,13 @@ def _table(fit: Fit, candidates: Candidates) -> CandidateTable:
         text_scores, backbones = candidates
         if not text_scores.index.equals(backbones.index):
             raise RequestError("the two candidate tables do not list the same backbones in the same order")
-        _check_names(backbones.index)
+        _check_any(backbones.index)
         return text_scores, backbones
     names = study.scored if candidates is None else _names(candidates)
-    _check_names(names)
+    _check_any(names)
     unknown = names[~names.isin(study.backbones.index)]
     if len(unknown):
-        lines = (str(unknown_name("backbone", name, study.backbones.index)) for name in unknown)
+        lines = (str(unknown_name("backbone", name, study.backbones.index)) for name in unknown.unique())
         raise NotFoundError("\n".join(lines))
     return study.text_scores.loc[names], study.backbones.loc[names]
 
@@ -130,12 +134,45 @@ def _names(candidates: Any) -> pd.Index:
     return pd.Index(names, dtype="str")
 
 
-def _check_names(names: pd.Index) -> None:
+def _check_any(names: pd.Index) -> None:
     if names.empty:
         raise RequestError("no backbone asked for; give at least one candidate")
+
+
+def _each_once(
+    text_scores: pd.DataFrame, backbones: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray]:
+    """Return each backbone once, and which one every row asks about; rows of one name must not differ."""
+    names = text_scores.index
+    once = names.unique()
+    order = once.get_indexer(names)
+    if len(once) == len(names):
+        return text_scores, backbones, order
+    labels = {name: _column(backbones, name, object).to_numpy() for name in ("family", "variant", "params")}
+    rows = text_scores.assign(**labels, backbone=names)
+    distinct = names[~rows.duplicated().to_numpy()]
+    if distinct.has_duplicates:
+        twice = ", ".join(f"'{name}'" for name in distinct[distinct.duplicated()].unique())
+        raise RequestError(f"rows of one name differ: {twice}; give each backbone a name of its own")
+    first = ~names.duplicated()
+    return text_scores[first], backbones[first], order
+
+
+def check_once(names: pd.Index) -> None:
+    """Refuse a name that stands twice where backbones are compared with each other.
+
+    Parameters
+    ----------
+    names : Index
+
+    Raises
+    ------
+    RequestError
+        Lists every such name.
+    """
     if names.has_duplicates:
         twice = ", ".join(f"'{name}'" for name in names[names.duplicated()].unique())
-        raise RequestError(f"asked for more than once: {twice}; give each backbone one row and one name")
+        raise RequestError(f"asked for more than once: {twice}; compare each backbone once")
 
 
 def _column(backbones: pd.DataFrame, name: str, dtype: Any) -> pd.Series:

@@ -54,7 +54,8 @@ def predict_draws(
     Returns
     -------
     DataArray, (sample, backbone, volume)
-        Accuracy, a fraction. Backbones and volumes in the order asked. ``sample`` is the position among
+        Accuracy, a fraction. Backbones and volumes in the order asked; a backbone asked for in several
+        equal rows comes as often, with the same draws. ``sample`` is the position among
         all posterior draws, chain after chain. Other coordinates: ``family``, ``variant``, ``mode`` over
         backbone, ``extrapolation`` over (backbone, volume), empty inside the observed ranges.
 
@@ -63,8 +64,8 @@ def predict_draws(
     NotFoundError
         A backbone, text benchmark or recipe is not known.
     RequestError
-        Nothing or a name twice asked for, a volume that is not a positive number, a backbone without text
-        scores, an unknown variant, or a row that contradicts what the fit has used for that name.
+        Nothing asked for, rows of one name that differ, a volume that is not a positive number, a backbone
+        without text scores, an unknown variant, or a row that contradicts what the fit has used for that name.
     ModelError
         The fit's model is not a transfer model, or has no population to draw a new family from.
 
@@ -96,7 +97,7 @@ def predict_draws(
         name="accuracy",
         attrs=question.attrs(),
     )
-    return array.transpose("sample", "backbone", "volume")
+    return array.isel(backbone=question.asked.order).transpose("sample", "backbone", "volume")
 
 
 def predict(
@@ -152,7 +153,7 @@ def predict(
         summary = {"mean": mean, "sd": (above - below) / 2, "lower": lower, "upper": upper}
         variables = {name: (("backbone", "volume"), values) for name, values in summary.items()}
         parts.append(xr.Dataset(variables, coords=part.coords()))
-    predictions = xr.concat(parts, "backbone", join="exact")
+    predictions = xr.concat(parts, "backbone", join="exact").isel(backbone=question.asked.order)
     predictions.attrs = {**fit.facts(), **question.attrs(), "prob": prob}
     return predictions
 
