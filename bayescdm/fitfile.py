@@ -108,8 +108,9 @@ def write_fit_file(
     tree = xr.DataTree.from_dict({name: group.drop_attrs() for name, group in groups.items()})
     tree.attrs = {"program": program, "record": text, "sha256": _digest(tree, text)}
     with replacing(path, overwrite=overwrite) as unfinished:
-        # Made in memory first: HDF5 that meets a full disk cannot even be closed.
-        unfinished.write_bytes(tree.to_netcdf(engine="h5netcdf"))
+        # Made in memory first: HDF5 that meets a full disk cannot even be closed. And copied: a view of that
+        # memory, kept by the traceback of an error in writing, outlives its owner and crashes Python.
+        unfinished.write_bytes(bytes(tree.to_netcdf(engine="h5netcdf")))
     return path
 
 

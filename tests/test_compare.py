@@ -116,6 +116,12 @@ def test_identical_candidates_share_their_probability(known_fit):
     assert table["expected_regret"].tolist() == [0, 0]
 
 
+def test_a_backbone_is_ranked_once(known_fit):
+    """Twice, its probability of being the best would be halved."""
+    with pytest.raises(RequestError, match="asked for more than once: 'f-base'"):
+        rank_backbones(known_fit(), ["f-base", "g-base", "f-base"], volume=1e6)
+
+
 def test_ranking_runs_adds_noise_to_the_order_and_not_to_means_or_regret(known_fit):
     fit = known_fit(draws=4000)
     by_run, by_backbone = (

@@ -297,6 +297,56 @@ def test_ten_thousand_rows_come_back_in_their_order(known_fit):
     assert np.isfinite(predictions["mean"]).all()
 
 
+def test_rows_of_one_name_come_as_often_as_asked_with_the_same_draws(known_fit):
+    fit = known_fit(draws=50)
+    rows = {"a": ("N", "base"), "b": (np.nan, np.nan), "f-base": ("F", "base")}
+    scores, labels = candidates_of(fit, rows)
+    scores.loc["f-base"] = fit.study.text_scores.loc["f-base"]
+    order = ["b", "a", "b", "f-base", "a", "f-base"]
+    asked = (scores.loc[order], labels.loc[order])
+    draws = predict_draws(fit, asked, volumes=[1e6, 2e6], recipe="new", kind="run")
+    assert list(draws["backbone"].to_numpy()) == order
+    once = predict_draws(fit, (scores, labels), volumes=[1e6, 2e6], recipe="new", kind="run")
+    xr.testing.assert_identical(draws, once.sel(backbone=order))
+    table = prediction_table(predict(fit, asked, volumes=1e6))
+    assert list(table["backbone"]) == order
+    assert table.iloc[0].equals(table.iloc[2])
+    names = ["f-base", "n-base", "f-base"]
+    assert list(predict(fit, names, volumes=1e6)["backbone"].to_numpy()) == names
+
+
+def test_rows_of_one_name_that_differ_are_refused(known_fit):
+    fit = known_fit(draws=50)
+    scores, labels = candidates_of(fit, {"a": ("N", "base"), "b": ("F", "base")})
+    twice = ["a", "b", "a", "b"]
+    scores, labels = scores.loc[twice], labels.loc[twice]
+    predict(fit, (scores, labels), volumes=1e6)
+    labels.iloc[2, 0] = "M"
+    with pytest.raises(RequestError, match="rows of one name differ: 'a';"):
+        predict(fit, (scores, labels), volumes=1e6)
+    scores.iloc[3, 0] += 0.01
+    with pytest.raises(RequestError, match="rows of one name differ: 'a', 'b';"):
+        predict(fit, (scores, labels), volumes=1e6)
+
+
+def test_a_family_not_stated_is_the_words_for_it_and_an_unknown_variant_is_either(known_fit):
+    """NaN, an empty cell and the reader's ``unknown`` mean the same; such rows share nothing."""
+    fit = known_fit(draws=400)
+    rows = {"a": (np.nan, "base"), "b": ("", "base"), "c": ("unknown", "base"), "n1": ("N", "base")}
+    rows |= {"n2": ("N", "base"), "either": ("N", np.nan)}
+    draws = predict_draws(fit, candidates_of(fit, rows), volumes=1e6, kind="law").isel(volume=0)
+    assert set(draws["mode"].to_numpy()) == {"new family"}
+    value = {name: draws.sel(backbone=name).to_numpy() for name in rows}
+    np.testing.assert_array_equal(value["n1"], value["n2"])
+    for first, second in (("a", "b"), ("b", "c"), ("a", "n1")):
+        assert (value[first] != value[second]).all()
+    of_instruct = candidates_of(fit, {"either": ("N", "instruct")})
+    instruct = predict_draws(fit, of_instruct, volumes=1e6, kind="law").to_numpy().reshape(-1)
+    from_base, from_instruct = (np.isclose(value["either"], x, rtol=1e-12) for x in (value["n1"], instruct))
+    assert (from_base ^ from_instruct).all()
+    assert from_base.mean() == pytest.approx(0.5, abs=0.1)
+
+
 # --- summaries --------------------------------------------------------------------------------------
 
 
@@ -378,7 +428,6 @@ def test_all_scored_backbones_are_asked_by_default(known_fit):
     ("candidates", "options", "error", "message"),
     [
         ([], {}, RequestError, "no backbone asked for"),
-        (["f-base", "f-base"], {}, RequestError, "asked for more than once: 'f-base'"),
         (["f-bass"], {}, NotFoundError, "backbone 'f-bass' is not known; did you mean 'f-base'"),
         (["unscored", "f-base"], {}, RequestError, "no text scores, so no capability: 'unscored'"),
         (["f-base"], {"volumes": 0}, RequestError, "volume 0 is not a positive number"),

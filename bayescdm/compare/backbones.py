@@ -208,5 +208,6 @@ def _one_label(draws: xr.DataArray) -> tuple[np.ndarray, pd.Index]:
         )
     draws = draws.transpose("sample", ...)
     dim: Any = draws.dims[1]
-    check_once(draws.indexes[dim])
-    return draws.to_numpy(), pd.Index(draws[dim].to_numpy().astype(str), name=dim, dtype=object)
+    labels = pd.Index(draws[dim].to_numpy().astype(str), name=dim, dtype=object)
+    check_once(labels)
+    return draws.to_numpy(), labels

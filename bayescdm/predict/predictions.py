@@ -64,8 +64,8 @@ def predict_draws(
     NotFoundError
         A backbone, text benchmark or recipe is not known.
     RequestError
-        Nothing asked for, rows of one name that differ, a volume that is not a positive number, a backbone
-        without text scores, an unknown variant, or a row that contradicts what the fit has used for that name.
+        Nothing asked for, rows of one name that differ, a volume that is not a positive number, no text
+        scores, an unknown variant, or a row that contradicts what the fit has used for that name.
     ModelError
         The fit's model is not a transfer model, or has no population to draw a new family from.
 
@@ -97,7 +97,7 @@ def predict_draws(
         name="accuracy",
         attrs=question.attrs(),
     )
-    return array.isel(backbone=question.asked.order).transpose("sample", "backbone", "volume")
+    return question.as_asked(array).transpose("sample", "backbone", "volume")
 
 
 def predict(
@@ -153,7 +153,7 @@ def predict(
         summary = {"mean": mean, "sd": (above - below) / 2, "lower": lower, "upper": upper}
         variables = {name: (("backbone", "volume"), values) for name, values in summary.items()}
         parts.append(xr.Dataset(variables, coords=part.coords()))
-    predictions = xr.concat(parts, "backbone", join="exact").isel(backbone=question.asked.order)
+    predictions = question.as_asked(xr.concat(parts, "backbone", join="exact"))
     predictions.attrs = {**fit.facts(), **question.attrs(), "prob": prob}
     return predictions
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
+import xarray as xr
 
 from bayescdm.errors import ModelError, RequestError, unknown_name
 from bayescdm.intervals import PredictionKind
@@ -85,7 +86,7 @@ class Question:
 
     @cached_property
     def names(self) -> list[str]:
-        """Names of the backbones, in the order asked."""
+        """Names of the backbones, each once, in the order asked."""
         return [str(name) for name in self.asked.labels.index]
 
     def random(self, *label: str) -> np.random.Generator:
@@ -224,6 +225,12 @@ class Question:
         return residuals * self.law["sigma"]
 
     # --- labels -------------------------------------------------------------------------------------
+
+    def as_asked[Answer: (xr.DataArray, xr.Dataset)](self, answer: Answer) -> Answer:
+        """Return an answer with a row for each row asked; it has each backbone once."""
+        if len(self.asked.order) == len(self.names):
+            return answer
+        return answer.isel(backbone=self.asked.order)
 
     def coords(self) -> dict[str, Any]:
         """Labels of the answer."""
