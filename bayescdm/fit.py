@@ -38,7 +38,7 @@ from bayescdm.study import Study, Unscored
 __all__ = ["Diagnosis", "Fit", "fit", "load_fit"]
 
 #: Version of a saved fit's record.
-FORMAT = 1
+FORMAT = 2
 #: Criteria of convergence for every quantity (Vehtari et al. 2021, tightened to 1.01).
 MAX_R_HAT = 1.01
 MIN_ESS = 400

@@ -182,12 +182,12 @@ def read_fit_file(path: str | Path, *, program: str, version: int) -> tuple[xr.D
         # Loaded and closed: an open file could be neither deleted nor saved over.
         with xr.open_datatree(path, engine="h5netcdf") as tree:
             tree = tree.load()
-        if tree.attrs["sha256"] != _digest(tree, tree.attrs["record"]):
-            raise FitError("is damaged: it does not hold what was written; fit again, or take a copy")
     with parsing(path, "its record is damaged"):
         record = json.loads(tree.attrs["record"], parse_constant=_refuse_constant)
         if record["format"] != version:
             raise FitError(f"format {record['format']}, this version reads format {version}; fit again")
+        if tree.attrs["sha256"] != _digest(tree, tree.attrs["record"]):
+            raise FitError("is damaged: it does not hold what was written; fit again, or take a copy")
         groups = {name: tree[name].to_dataset() for name in tree.children}
         for name, attributes in record.pop("attributes", {}).items():
             for variable, attrs in attributes.items():

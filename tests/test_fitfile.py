@@ -191,7 +191,7 @@ def test_another_program_another_kind_another_version(copy, tmp_path):
     assert refusal(foreign) == "was not written by bayescdm; a fit of 'bayescdm' is needed"
     assert refusal(copy, load_loss_fit) == "is a fit of 'bayescdm'; a fit of 'bayescdm loss' is needed"
     rewrite_record(copy, lambda record, _: record.update(format=99))
-    assert refusal(copy) == "format 99, this version reads format 1; fit again"
+    assert refusal(copy) == "format 99, this version reads format 2; fit again"
 
 
 def test_truncated_anywhere(saved, copy):

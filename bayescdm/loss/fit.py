@@ -40,7 +40,7 @@ MODEL_OF_LAW = {
 }
 PRIOR_DRAWS = 1000
 #: Version of a saved fit's record.
-FORMAT = 1
+FORMAT = 2
 Kind = Literal["law", "run"]
 
 
