@@ -1,11 +1,6 @@
 """A fit holds what it says, converges on published figures, and comes back from disk to the bit."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -13,7 +8,7 @@ import pytest
 import xarray as xr
 
 import bayescdm as cdm
-from bayescdm.errors import BayesCDMError, FitError, RequestError
+from bayescdm.errors import BayesCDMError, RequestError
 from bayescdm.fit import diagnose, fit_compiled, summarise
 
 GROUPS = {
@@ -138,66 +133,9 @@ def test_a_fit_comes_back_to_the_bit(open_vlm_fit, saved):
     assert cdm.predict_draws(loaded, **question).identical(cdm.predict_draws(open_vlm_fit, **question))
 
 
-def test_the_file_may_be_deleted_or_saved_over_after_loading(saved, tmp_path):
-    copy = tmp_path / "copy.nc"
-    copy.write_bytes(saved.read_bytes())
-    fit = cdm.load_fit(copy)
-    fit.save(copy, overwrite=True)
-    again = cdm.load_fit(copy)
-    copy.unlink()
-    assert again.posterior.identical(fit.posterior)
-
-
 def test_nothing_is_overwritten_unasked(open_vlm_fit, saved):
     with pytest.raises(RequestError, match="exists already"):
         open_vlm_fit.save(saved)
-
-
-def test_files_that_are_no_fit_are_one_line(saved, tmp_path):
-    foreign = tmp_path / "foreign.nc"
-    xr.DataTree.from_dict({"posterior": xr.Dataset({"x": ("a", [1.0])})}).to_netcdf(foreign)
-    truncated = tmp_path / "truncated.nc"
-    truncated.write_bytes(saved.read_bytes()[:100_000])
-    text = tmp_path / "text.nc"
-    text.write_text("not a fit")
-    for path in (foreign, truncated, text, tmp_path / "absent.nc"):
-        with pytest.raises(FitError) as caught:
-            cdm.load_fit(path)
-        assert "\n" not in str(caught.value) and str(path) in str(caught.value)
-
-
-def test_another_format_is_refused(saved, tmp_path):
-    with xr.open_datatree(saved) as tree:
-        tree = tree.load()
-    record = json.loads(tree.attrs["record"])
-    record["format"] = 99
-    tree.attrs["record"] = json.dumps(record)
-    path = tmp_path / "future.nc"
-    tree.to_netcdf(path, engine="h5netcdf")
-    with pytest.raises(FitError, match="format 99"):
-        cdm.load_fit(path)
-
-
-def test_killed_while_saving_leaves_a_whole_file(saved, tmp_path):
-    """The old file or the new one, never neither, whenever the process is killed."""
-    path = tmp_path / "fit.nc"
-    path.write_bytes(saved.read_bytes())
-    script = (
-        "import sys, bayescdm as cdm\n"
-        "fit = cdm.load_fit(sys.argv[1])\n"
-        "print('ready', flush=True)\n"
-        "while True: fit.save(sys.argv[1], overwrite=True)\n"
-    )
-    rng = np.random.default_rng(0)
-    for _ in range(4):
-        process = subprocess.Popen(
-            [sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(rng.uniform(0.05, 1.5))
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        assert cdm.load_fit(path).posterior.sizes["draw"] > 0
 
 
 def test_a_study_without_scored_runs_is_refused_before_sampling():

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import resource
 import subprocess
@@ -163,6 +164,17 @@ def test_settings_that_are_no_json_are_refused(known_fit, tmp_path, value):
     assert not list(tmp_path.iterdir())
 
 
+def test_killed_while_saving_leaves_the_old_file_or_the_new_one(saved):
+    """A few kills here; the script does a hundred."""
+    script = ROOT / "tests" / "benchmarks" / "kill_while_saving.py"
+    run = [sys.executable, script, saved, "4"]
+    here = os.environ | {"PYTHONPATH": str(ROOT)}
+    printed = subprocess.run(run, capture_output=True, text=True, check=True, env=here).stdout
+    counts = {what: int(n) for n, what in re.findall(r"(\d+) × (.+)", printed)}
+    assert counts["neither"] == 0
+    assert counts["the old one"] + counts["the new one"] == 4
+
+
 def test_a_full_disk_is_one_line_and_the_old_file_stays(copy):
     """A limit on the size of files stands for the disk: the same error where the file is written."""
     code = (
@@ -188,6 +200,10 @@ def test_a_full_disk_is_one_line_and_the_old_file_stays(copy):
 def test_another_program_another_kind_another_version(copy, tmp_path):
     foreign = tmp_path / "foreign.nc"
     xr.DataTree.from_dict({"posterior": xr.Dataset({"x": ("a", [1.0])})}).to_netcdf(foreign)
+    text = tmp_path / "text.nc"
+    text.write_text("not a fit")
+    assert "cannot be read as a fit" in refusal(text)
+    assert refusal(tmp_path / "absent.nc") == "no such file"
     assert refusal(foreign) == "was not written by bayescdm; a fit of 'bayescdm' is needed"
     assert refusal(copy, load_loss_fit) == "is a fit of 'bayescdm'; a fit of 'bayescdm loss' is needed"
     rewrite_record(copy, lambda record, _: record.update(format=99))
@@ -202,7 +218,7 @@ def test_truncated_anywhere(saved, copy):
 
 
 def test_any_damaged_byte_is_noticed_or_harmless(known_fit, saved, copy):
-    """In a process of its own: a library that reads damaged files could take this one down."""
+    """In a process of its own, which the library that reads damaged files could take down."""
     code = (
         "import sys, numpy as np, bayescdm as cdm\n"
         "from bayescdm.errors import FitError\n"

@@ -1,9 +1,23 @@
 """Compiled once, sampled and refitted: same seed, same draws; a refit equals a fresh compilation."""
 
+import logging
+import os
+import signal
+import threading
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import xarray as xr
 
-from bayescdm.sampling import SamplerSettings, compile_model, prior_draws
+from bayescdm.errors import FitError
+from bayescdm.sampling import (
+    SamplerSettings,
+    compile_model,
+    complete_draws,
+    interruption,
+    prior_draws,
+)
 
 SHORT = SamplerSettings(draws=100, tune=200, chains=2)
 
@@ -56,3 +70,93 @@ def test_prior_draws_are_as_many_as_asked_and_seeded(open_vlm_compiled):
     a, b = prior_draws(model, 60, 1), prior_draws(model, 60, 1)
     assert a.sizes["draw"] == 60
     assert a.equals(b)
+
+
+# --- interrupted ------------------------------------------------------------------------------------
+
+
+def chains_of(lengths):
+    """Groups as an interrupted sampler leaves them: NaN where a chain did not come."""
+    longest = max(lengths)
+    came = np.arange(longest) < np.array(lengths)[:, None]
+    coords = {"chain": np.arange(len(lengths)), "draw": np.arange(longest)}
+    value = np.where(came, 1000.0 * np.arange(len(lengths))[:, None] + np.arange(longest), np.nan)
+    dims = ("chain", "draw")
+    return {
+        "posterior": xr.Dataset({"x": (dims, value)}, coords),
+        "sample_stats": xr.Dataset({"logp": (dims, value), "diverging": (dims, ~came)}, coords),
+    }
+
+
+@pytest.mark.parametrize(
+    ("lengths", "kept_chains", "kept_draws"),
+    [
+        ([500, 500, 500, 500], [0, 1, 2, 3], 500),
+        ([300, 280, 290, 310], [0, 1, 2, 3], 280),
+        ([500, 500, 40, 30], [0, 1], 500),
+        ([500, 20, 480, 0], [0, 2], 480),
+        ([500, 200, 0, 0], [0, 1], 200),
+        ([500, 3, 0, 0], [0], 500),
+        ([0, 120, 0, 0], [1], 120),
+    ],
+)
+def test_an_interrupted_sampler_keeps_the_chains_that_give_most_draws(lengths, kept_chains, kept_draws):
+    kept = complete_draws(chains_of(lengths), SamplerSettings(draws=500, chains=4))
+    assert kept["posterior"]["x"].shape == (len(kept_chains), kept_draws)
+    assert np.isfinite(kept["posterior"]["x"]).all()
+    assert not kept["sample_stats"]["diverging"].any()
+    assert list(kept["posterior"]["x"][:, 0] // 1000) == kept_chains
+    assert list(kept["posterior"]["chain"]) == list(range(len(kept_chains)))
+
+
+@pytest.mark.parametrize("lengths", [[0, 0], [1, 0], [49, 50], [99, 0]])
+def test_too_few_draws_are_not_kept(lengths):
+    with pytest.raises(FitError, match=f"interrupted after {sum(lengths)} draws: .*nothing was kept"):
+        complete_draws(chains_of(lengths), SamplerSettings(draws=500, chains=2))
+
+
+def test_few_draws_that_were_asked_for_are_no_interruption(caplog):
+    asked = SamplerSettings(draws=10, chains=2)
+    groups = chains_of([10, 10])
+    assert complete_draws(groups, asked) is groups
+    assert interruption(groups["posterior"], asked) == ()
+    assert not caplog.records
+
+
+def interrupt_after(seconds):
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+ENDLESS = SamplerSettings(draws=1_000_000, tune=50, chains=2)
+
+
+def test_ctrl_c_keeps_the_draws_so_far_and_says_so(open_vlm_compiled, caplog):
+    timer = interrupt_after(5)
+    tree = open_vlm_compiled[2].sample(seed=1, settings=ENDLESS, keep_interrupted=True)
+    timer.join()
+    posterior = tree["posterior"].to_dataset()
+    assert 100 <= posterior.sizes["chain"] * posterior.sizes["draw"] < 1_000_000
+    assert all(np.isfinite(posterior[name]).all() for name in posterior)
+    (note,) = interruption(posterior, ENDLESS)
+    assert (note.code, note.severity) == ("interrupted", "warning")
+    assert f"{posterior.sizes['draw']} draws" in note.message and "1000000" in note.message
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+
+
+def test_ctrl_c_ends_what_does_not_want_part_of_the_draws(open_vlm_compiled):
+    timer = interrupt_after(1)
+    with pytest.raises(KeyboardInterrupt):
+        open_vlm_compiled[2].sample(seed=1, settings=ENDLESS)
+    timer.join()
+
+
+def test_a_start_that_is_not_finite_is_one_line(open_vlm_compiled):
+    compiled = open_vlm_compiled[2]
+    nowhere = replace(compiled.data, start={**compiled.data.start, "P0": np.nan})
+    with pytest.raises(
+        FitError, match=r"the sampler stopped .*; check the data for extreme values"
+    ) as caught:
+        replace(compiled, data=nowhere).sample(seed=1, settings=SHORT)
+    assert "\n" not in str(caught.value)
