@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from bayescdm.fit import Fit
 from bayescdm.intervals import interval_columns
 from bayescdm.predict import predict_draws
+from bayescdm.study import Study
 from bayescdm.validate.folds import By, Fold
 from bayescdm.validate.predictive import run_predictive
 from bayescdm.validate.scores import (
@@ -21,11 +23,44 @@ from bayescdm.validate.scores import (
     log_density,
 )
 
-__all__ = ["PROBABILITIES", "convergence", "score_fold", "summarise_rows", "trajectories"]
+__all__ = [
+    "PROBABILITIES",
+    "Forecast",
+    "convergence",
+    "score_fold",
+    "summarise_rows",
+    "table_of_fold",
+    "trajectories",
+]
 
 #: Probabilities of the intervals whose coverage is counted.
 PROBABILITIES = (0.5, 0.8, 0.95)
 TRAJECTORY_POINTS = 13
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Predictions of held-out runs, judged one by one.
+
+    Parameters
+    ----------
+    median : ndarray, (run,)
+    intervals : dict of float to (ndarray, ndarray)
+        Lower and upper bounds, (run,), by probability.
+    crps, log_density, pit : ndarray, (run,)
+    capability : ndarray, (run,)
+        Mean of S.
+    capability_seen : ndarray, (backbone,)
+        Mean of S of the backbones that were fitted.
+    """
+
+    median: np.ndarray
+    intervals: dict[float, tuple[np.ndarray, np.ndarray]]
+    crps: np.ndarray
+    log_density: np.ndarray
+    pit: np.ndarray
+    capability: np.ndarray
+    capability_seen: np.ndarray
 
 
 def score_fold(fit: Fit, fold: Fold, *, by: By, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
@@ -53,11 +88,40 @@ def score_fold(fit: Fit, fold: Fold, *, by: By, seed: int) -> tuple[pd.DataFrame
     predictive = run_predictive(fit, held)
     draws = predictive.draws(seed)
     log_densities = predictive.log_density(observed)
-    capability = predictive.capability.mean(axis=1)
     seen = fit.posterior["S"].mean(("chain", "draw")).sel(backbone=kept["backbone"].unique())
+    forecast = Forecast(
+        median=np.median(draws, axis=1),
+        intervals={prob: equal_tails(draws, prob) for prob in PROBABILITIES},
+        crps=crps(draws, observed),
+        log_density=log_density(log_densities),
+        pit=predictive.pit(observed),
+        capability=predictive.capability.mean(axis=1),
+        capability_seen=seen.to_numpy(),
+    )
+    return table_of_fold(fit.study, fold, forecast, by=by), log_densities
+
+
+def table_of_fold(study: Study, fold: Fold, forecast: Forecast, *, by: By) -> pd.DataFrame:
+    """Lay the judged predictions of a fold out, one row a held-out run.
+
+    Parameters
+    ----------
+    study : Study
+    fold : Fold
+    forecast : Forecast
+        Of the fold's held-out runs, in the study's order.
+    by : str
+
+    Returns
+    -------
+    DataFrame
+        As `Validation.rows`.
+    """
+    runs = study.fitted_runs
+    held, kept = runs[fold.held_out], runs[~fold.held_out]
     known = held["recipe"].isin(kept["recipe"]).to_numpy()
-    labels = fit.study.backbones.loc[held["backbone"]]
-    median = np.median(draws, axis=1)
+    labels = study.backbones.loc[held["backbone"]]
+    volume = np.log(held["volume"].to_numpy(float))
     table: dict[str, Any] = {
         "fold": fold.label,
         "run": held.index.astype(str),
@@ -66,23 +130,23 @@ def score_fold(fit: Fit, fold: Fold, *, by: By, seed: int) -> tuple[pd.DataFrame
         "variant": labels["variant"].to_numpy(),
         "recipe": held["recipe"].to_numpy(),
         "volume": held["volume"].to_numpy(float),
-        "accuracy": observed,
-        "median": median,
+        "accuracy": held["accuracy"].to_numpy(float),
+        "median": forecast.median,
     }
-    for prob in PROBABILITIES:
-        table |= zip(interval_columns("run", prob), equal_tails(draws, prob))
+    for prob, bounds in forecast.intervals.items():
+        table |= zip(interval_columns("run", prob), bounds)
     table |= {
-        "error": median - observed,
-        "crps": crps(draws, observed),
-        "log_density": log_density(log_densities),
-        "pit": predictive.pit(observed),
-        "capability": capability,
-        "capability_distance": distance_beyond(capability, seen.to_numpy()),
-        "volume_distance": distance_beyond(np.log(held["volume"]), np.log(kept["volume"].to_numpy(float))),
+        "error": forecast.median - table["accuracy"],
+        "crps": forecast.crps,
+        "log_density": forecast.log_density,
+        "pit": forecast.pit,
+        "capability": forecast.capability,
+        "capability_distance": distance_beyond(forecast.capability, forecast.capability_seen),
+        "volume_distance": distance_beyond(volume, np.log(kept["volume"].to_numpy(float))),
         "recipe_known": known.astype(int),
         "evaluable": (known | (by == "recipe")).astype(int),
     }
-    return pd.DataFrame(table), log_densities
+    return pd.DataFrame(table)
 
 
 def summarise_rows(rows: pd.DataFrame, log_densities: np.ndarray | None = None) -> dict[str, float]:

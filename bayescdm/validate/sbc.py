@@ -133,8 +133,8 @@ def calibrate(
         Of each simulation.
     seed : int
     generator : callable, optional
-        Another model that draws parameters and data, for a test that must fail; it has every quantity of
-        `build`.
+        Another model that draws parameters and data, for a test that must fail. Quantities that both have
+        are ranked; the joint log likelihood only if it has every free variable of `build`.
     store : str or Path, optional
         JSON file of finished simulations; what stands there is not repeated.
     report : callable
@@ -154,21 +154,23 @@ def calibrate(
     Talts et al. (2018); the joint log likelihood as a test quantity after Modrák et al. (2023), which sees
     what single parameters do not. Parameters come from `bayescdm.sampling.prior_draws`, penalties included.
     """
-    compiled = compile_model(lambda data: _with_log_likelihood(build(data)), data)
-    observed, field = _observed(compiled)
-    truths = prior_draws((generator or build)(data), simulations, seed)
-    quantities = _quantities(compiled.model)
-    likelihood = pytensor.function(
-        compiled.model.free_RVs, compiled.model[LOG_LIKELIHOOD], mode="FAST_COMPILE", on_unused_input="ignore"
-    )
+    model = build(data)
+    observed, field = _observed(model, data)
+    compiled = compile_model(lambda _: _with_log_likelihood(model), data)
+    truths = prior_draws((generator or build)(data), simulations, seed).isel(chain=0)
+    quantities = [name for name in _quantities(model) if name in truths]
+    likelihood = None
+    if all(rv.name in truths for rv in model.free_RVs):
+        likelihood = _likelihood(model)
+        quantities.append(LOG_LIKELIHOOD)
     plan = (name, simulations, draws, seed, repr(settings), generator is None, _digest(data))
     done = _Finished.read(store, json.dumps(plan))
     for i in range(len(done.rows), simulations):
-        truth = truths.isel(chain=0, draw=i)
+        truth = truths.isel(draw=i)
         swapped = compiled.refit(**{field: truth[observed].to_numpy()})
-        swapped.model_of_data()
-        values = [truth[rv.name].to_numpy() for rv in compiled.model.free_RVs]
-        truth = truth.assign({LOG_LIKELIHOOD: float(likelihood(*values))})
+        if likelihood is not None:
+            swapped.model_of_data()
+            truth = truth.assign({LOG_LIKELIHOOD: likelihood(truth)})
         done.rows.append(_simulate_once(swapped, truth, quantities, draws, settings, seed + i))
         if len(done.rows) % WRITE_EVERY == 0 or len(done.rows) == simulations:
             done.write()
@@ -184,7 +186,7 @@ def _simulate_once(
     settings: SamplerSettings,
     seed: int,
 ) -> dict[str, Any] | None:
-    """Ranks of one truth with the sampler's figures; None if the sampler cannot start."""
+    """Ranks of one truth with the sampler's figures; None if the sampler cannot start or move."""
     from dataclasses import replace
 
     import arviz as az
@@ -198,6 +200,8 @@ def _simulate_once(
         posterior = tree["posterior"].to_dataset()[quantities]
         cells = _flat(posterior, ("chain", "draw"))
         varying = {q: v for q, v in cells.items() if np.ptp(v) > 0}
+        if not varying:
+            return None
         ess = min(float(az.ess(v, method="bulk")) for v in _distinct(varying).values())
         if ess >= draws:
             break
@@ -217,10 +221,17 @@ def _with_log_likelihood(model: pm.Model) -> pm.Model:
     return model
 
 
-def _observed(compiled: CompiledModel) -> tuple[str, str]:
+def _likelihood(model: pm.Model) -> Callable[[xr.Dataset], float]:
+    """Joint log likelihood of the model's present data at given parameters."""
+    function = pytensor.function(
+        model.free_RVs, model[LOG_LIKELIHOOD], mode="FAST_COMPILE", on_unused_input="ignore"
+    )
+    return lambda truth: float(function(*(truth[rv.name].to_numpy() for rv in model.free_RVs)))
+
+
+def _observed(model: pm.Model, data: Any) -> tuple[str, str]:
     """Name of the observed variable, and of the field of the data that it is swapped by."""
-    model = compiled.model
-    fields = {DATA_NAMES.get(field, field): field for field in compiled.data.SWAPPABLE}
+    fields = {DATA_NAMES.get(field, field): field for field in data.SWAPPABLE}
     found = [(rv.name, fields.get(model.rvs_to_values[rv].name)) for rv in model.observed_RVs]
     if len(found) != 1 or found[0][1] is None:
         raise ModelError("calibration needs one observed variable whose values are a swappable pm.Data")
@@ -228,7 +239,7 @@ def _observed(compiled: CompiledModel) -> tuple[str, str]:
 
 
 def _quantities(model: pm.Model) -> list[str]:
-    """Names of free variables and deterministics that mean something alone, and the log likelihood."""
+    """Names of free variables and deterministics that mean something alone."""
     names = [variable.name for variable in (*model.free_RVs, *model.deterministics)]
     return [name for name in names if not name.endswith(("_offset", "_raw", "_shift"))]
 
