@@ -49,6 +49,7 @@ def test_band_holds_whole_ecdfs_at_its_probability():
 # --- model files ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", model_names())
 def test_posterior_of_a_model_file_is_calibrated(name):
     calibration = calibrate(
@@ -60,6 +61,7 @@ def test_posterior_of_a_model_file_is_calibrated(name):
     assert calibration.p_value > LEVEL, str(calibration)
 
 
+@pytest.mark.slow
 def test_dropped_backbone_intercept_is_caught():
     calibration = calibrate(
         load_model(OWN / "sabotaged_no_intercept.py").build, transfer_design(), name="no intercept",
@@ -69,6 +71,7 @@ def test_dropped_backbone_intercept_is_caught():
     assert calibration.table()["quantity"].iloc[0] in ("sigma", "log_likelihood")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "caught"), [("sphere_by_angles", False), ("sabotaged_jacobian", True)])
 def test_wrong_jacobian_on_the_sphere_is_caught_and_the_right_one_passes(name, caught):
     """Eight components and four runs: the prior on the sphere is what is tested."""
