@@ -19,7 +19,7 @@ import xarray as xr
 from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 
-from bayescdm.errors import FitError, Note
+from bayescdm.errors import FitError, ModelError, Note
 
 __all__ = [
     "DEFAULTS",
@@ -55,7 +55,7 @@ class SamplerSettings:
     draws: int = 2500
     tune: int = 1500
     chains: int = 4
-    target_accept: float = 0.95
+    target_accept: float = 0.98
     cores: int | None = None
 
 
@@ -194,7 +194,13 @@ def compile_model(build: Callable[[Any], pm.Model], data: Any) -> CompiledModel:
     """
     import nutpie
 
-    model = build(data)
+    try:
+        model = build(data)
+    except AttributeError as error:
+        raise ModelError(
+            f"the model file cannot be built from these data ({error}); is it a model of another kind, such as "
+            "a loss law for a study of accuracies?"
+        ) from error
     with warnings.catch_warnings():
         # Numba says that it cannot cache some functions; that costs time, not correctness.
         warnings.filterwarnings("ignore", category=UserWarning, module="pytensor|numba")

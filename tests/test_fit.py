@@ -147,6 +147,6 @@ def test_a_study_without_scored_runs_is_refused_before_sampling():
 
 def test_fit_compiled_keeps_what_was_asked(open_vlm_fit):
     assert open_vlm_fit.settings["seed"] == 1
-    assert open_vlm_fit.settings["sampler"]["target_accept"] == 0.95
+    assert open_vlm_fit.settings["sampler"]["target_accept"] == 0.98
     assert open_vlm_fit.settings["versions"]["pymc"].startswith("6.")
     assert fit_compiled.__doc__

@@ -180,7 +180,8 @@ def read_candidates(
     assert table is not None
     _describe_candidates(table, like, Path(path).name, findings)
     text_scores = table.text_scores.reindex(columns=like.text_scores.columns)
-    return text_scores, table.backbones, tuple(findings.notes)
+    # A table whose cells are all empty has no figures to tell its type by.
+    return text_scores.astype(float), table.backbones, tuple(findings.notes)
 
 
 def read_files(folder: Path) -> StudyFiles:
