@@ -2,6 +2,8 @@
 
 import importlib
 import json
+import signal
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +15,7 @@ from typer.testing import CliRunner
 from bayescdm.cli import app
 from bayescdm.errors import NotFoundError, RequestError
 from bayescdm.modelfiles import load_model
-from bayescdm.sampling import SamplerSettings
+from bayescdm.sampling import CompiledModel, SamplerSettings
 from bayescdm.simulate import simulate_from
 from bayescdm.validate import Fold, components_without, make_folds, prepare_refits, run_predictive
 from bayescdm.validate.judge import score_fold, summarise_rows
@@ -216,7 +218,7 @@ def test_command_refuses_before_any_sampling():
 
 def test_command_says_by_its_status_whether_refits_converged(study, refitter, monkeypatch, tmp_path):
     module = importlib.import_module("bayescdm.validate.validation")
-    monkeypatch.setattr(module, "load_study", lambda _: study)
+    monkeypatch.setattr(sys.modules["bayescdm.cli.validation"], "load", lambda *_, **__: study)
     monkeypatch.setattr(module, "prepare_refits", lambda *_, **__: refitter)
     asked = ["validate", "here", "--by", "size", "--cut", "5B", "--json", "--out", str(tmp_path / "new")]
     first = CliRunner().invoke(app, asked)
@@ -229,3 +231,44 @@ def test_command_says_by_its_status_whether_refits_converged(study, refitter, mo
     again = CliRunner().invoke(app, asked)
     assert again.exit_code == 1
     assert "exists already" in again.output
+
+
+def test_command_goes_on_where_it_was_stopped(study, refitter, tmp_path, monkeypatch):
+    """Three families, so three refits; Ctrl-C in the second of them."""
+    monkeypatch.chdir(tmp_path)
+    quick = replace(refitter, settings=SamplerSettings(draws=100, tune=100, chains=2))
+    monkeypatch.setattr(sys.modules["bayescdm.cli.validation"], "load", lambda *_, **__: study)
+
+    def prepared(*_, store, **__):
+        store.mkdir(parents=True, exist_ok=True)
+        return replace(quick, store=store)
+
+    monkeypatch.setattr(sys.modules["bayescdm.validate.validation"], "prepare_refits", prepared)
+    sampled = []
+    real = CompiledModel.sample
+
+    def sample(self, **options):
+        sampled.append(options)
+        if len(sampled) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return real(self, **options)
+
+    monkeypatch.setattr(CompiledModel, "sample", sample)
+    asked = ["validate", "simulated", "--out", "there", "--json"]
+    stopped = CliRunner().invoke(app, asked)
+    assert stopped.exit_code == 130
+    assert stopped.stdout == ""
+    assert stopped.stderr == (
+        "stopped: finished refits are kept in there/refits; the same command goes on from there\n"
+    )
+    assert len(list((tmp_path / "there" / "refits").glob("*.nc"))) == 1
+    assert not list((tmp_path / "there").glob("*.csv"))
+    went_on = CliRunner().invoke(app, asked)
+    assert went_on.exit_code in (0, 3), went_on.stderr
+    assert len(sampled) == 2 + 2, "the finished refit must not be repeated"
+    afresh = CliRunner().invoke(app, ["validate", "simulated", "--out", "elsewhere", "--json"])
+    assert len(sampled) == 4 + 3
+    assert json.loads(went_on.stdout) == json.loads(afresh.stdout)
+    for table in ("rows", "folds", "trajectories"):
+        first, second = (pd.read_csv(tmp_path / where / f"{table}.csv") for where in ("there", "elsewhere"))
+        pd.testing.assert_frame_equal(first, second)

@@ -10,7 +10,7 @@ import typer
 
 from bayescdm.atomic import replacing
 from bayescdm.cli.frame import AsJson, app
-from bayescdm.cli.output import print_json
+from bayescdm.cli.output import NOT_CONVERGED, print_json
 from bayescdm.errors import RequestError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def loss(
         if out is not None:
             typer.echo(f"\nsaved to {out}; `bayescdm allocate --flops 1e21 --fit {out}` reads it")
     if not fit.diagnose().converged:
-        raise typer.Exit(3)
+        raise typer.Exit(NOT_CONVERGED)
 
 
 @app.command()
@@ -143,17 +143,27 @@ def allocate(
         _draw(picture, result, overwrite=overwrite)
     if as_json:
         print_json(result.to_dict())
-        return
+    else:
+        published = checked if preset is None and fit is None else None
+        _print_allocation(result, published, curve=bool(size), written=(page, out, *pictures))
+    if not result.converged:
+        raise typer.Exit(NOT_CONVERGED)
+
+
+def _print_allocation(
+    result: Allocation, published: Allocation | None, *, curve: bool, written: tuple[Path | None, ...]
+) -> None:
+    """Print an allocation, what published constants would say in its place, and the files written."""
     typer.echo(str(result))
-    if size:
+    if curve:
         typer.echo("\n" + result.curve.to_string(index=False, float_format=lambda value: f"{value:.4g}"))
-    if preset is None and fit is None:
-        best = checked.optimum["value"]
+    if published is not None:
+        best = published.optimum["value"]
         typer.echo(
             f"\nThe published constants (--preset chinchilla) would say N* {best['params']:.3g}, "
             f"D* {best['tokens']:.3g}, text loss {best['loss']:.3f}."
         )
-    for path in filter(None, (page, out, *pictures)):
+    for path in filter(None, written):
         typer.echo(f"written: {path}")
 
 

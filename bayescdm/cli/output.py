@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bayescdm.fit import Fit
     from bayescdm.tables import Column, Table
 
-__all__ = ["end", "print_json", "print_table", "progress", "show_frame"]
+__all__ = ["NOT_CONVERGED", "end", "print_json", "print_table", "progress", "show_frame"]
 
 #: Exit status when results are shown that did not converge.
 NOT_CONVERGED = 3

@@ -10,7 +10,7 @@ import typer
 
 from bayescdm.cli.fits import load
 from bayescdm.cli.frame import AsJson, TreatOutliers, Unscored, app
-from bayescdm.cli.output import print_json
+from bayescdm.cli.output import NOT_CONVERGED, print_json
 
 __all__: list[str] = []
 
@@ -77,4 +77,4 @@ def validate(
     else:
         typer.echo(validation.describe())
     if not validation.converged:
-        raise typer.Exit(3)
+        raise typer.Exit(NOT_CONVERGED)

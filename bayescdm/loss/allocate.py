@@ -105,7 +105,7 @@ class ComputeLaw:
                 raise unknown_name("family", family, families)
             posterior = posterior.sel(family=family)
         constants = {name: posterior[name].to_numpy().ravel() for name in names}
-        notes = (*fit.diagnose().notes, *fit.study.notes, *_own_notes(fit.scope))
+        notes = (*fit.diagnose().notes, *fit.notes, *fit.study.notes, *_own_notes(fit.scope))
         return cls(f"posterior of {fit.study.name}", **constants, scope=fit.scope, notes=notes)
 
     def loss(self, params: np.ndarray, tokens: np.ndarray) -> np.ndarray:
@@ -252,6 +252,11 @@ class Allocation:
         """What the runs behind the law were."""
         return self.law.scope
 
+    @property
+    def converged(self) -> bool:
+        """Whether the fit that the law was taken from can be trusted; published constants are."""
+        return all(note.code != "not-converged" for note in self.notes)
+
     def __str__(self) -> str:
         """Return the optimum, the scope and the notes as text."""
         names = {"params": "parameters N*", "tokens": "tokens D*", "loss": self.scope.metric}
@@ -278,6 +283,7 @@ class Allocation:
             "flops": self.flops,
             "tokens_served": self.tokens_served,
             "law": self.law.name,
+            "converged": self.converged,
             "extrapolation": self.extrapolates,
             "optimum": self.optimum.to_dict("index"),
             "curve": self.curve.to_dict("records"),
