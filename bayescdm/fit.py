@@ -19,7 +19,7 @@ from bayescdm import __version__
 from bayescdm.capability import Capability, Population, fit_capability
 from bayescdm.errors import FitError, Note
 from bayescdm.fitfile import PROGRAM, check_agreement, checked_name, parsing, read_fit_file, write_fit_file
-from bayescdm.identify import identifiability
+from bayescdm.identify import identifiability, prior_dominated
 from bayescdm.intervals import equal_tailed, interval_columns
 from bayescdm.modelfiles import load_model
 from bayescdm.modeling import ModelData, model_data
@@ -325,7 +325,9 @@ def fit_compiled(
         "versions": _versions(),
         **(settings or {}),
     }
-    return Fit(tree, study, capability, model, record, (*interrupted, *identifiability(study)))
+    left_open = prior_dominated(tree["posterior"].to_dataset(), tree["prior"].to_dataset())
+    warned = (*interrupted, *identifiability(study), *left_open)
+    return Fit(tree, study, capability, model, record, warned)
 
 
 def predictive_groups(model: pm.Model, tree: xr.DataTree, *, seed: int) -> dict[str, xr.Dataset]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
 
@@ -9,7 +11,10 @@ from bayescdm.capability import fit_capability
 from bayescdm.errors import BayesCDMError, Note, Severity
 from bayescdm.study import VARIANTS, Study
 
-__all__ = ["identifiability"]
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["identifiability", "prior_dominated"]
 
 #: |correlation| of capability and ln D above which S and ln D count as confounded (half the variance).
 CONFOUNDED = 0.7
@@ -17,6 +22,10 @@ CONFOUNDED = 0.7
 MIN_RUNS = 4
 #: Fewer backbones than this, trained at several volumes, make absorption a matter of a few models.
 FEW_BACKBONES = 5
+#: Posterior over prior sd from which on a quantity counts as left to its prior.
+PRIOR_DOMINATED = 0.8
+#: Quantities whose prior deciding them limits every answer; of the others it is a note.
+LEADING = ("w", "A_population", "B0_population", "Bm_population", "size_slope")
 #: Share of (family, variant) cells with one backbone above which the note becomes a warning.
 MANY_CELLS = 0.5
 
@@ -74,6 +83,49 @@ def identifiability(study: Study, *, components: int | None = None) -> tuple[Not
     if first is not None:
         notes += _confounding(runs.assign(capability=runs["backbone"].map(first)))
     notes += _too_many_components(K, runs["backbone"].nunique())
+    return tuple(notes)
+
+
+def prior_dominated(posterior: xr.Dataset, prior: xr.Dataset) -> tuple[Note, ...]:
+    """Say which population quantities the data left to their prior.
+
+    Parameters
+    ----------
+    posterior, prior : Dataset, (chain, draw, ...)
+
+    Returns
+    -------
+    tuple of Note
+        Code ``prior-dominated``: a warning for the direction and the rates' population medians, a note for
+        contrasts, scales and the rest, each with posterior over prior sd of at least 0.8. Quantities of
+        single families, backbones and recipes are not judged: their ratio stands in every table.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> rng = np.random.default_rng(0)
+    >>> wide = xr.Dataset({"A_population": (("chain", "draw"), rng.normal(0, 1, (1, 500)))})
+    >>> [note.code for note in prior_dominated(wide, wide)], prior_dominated(0.1 * wide, wide)
+    (['prior-dominated'], ())
+    """
+    found: dict[Severity, list[str]] = {"warning": [], "note": []}
+    for name in map(str, posterior):
+        if name not in prior or set(posterior[name].dims) - {"chain", "draw", "component"}:
+            continue
+        if name.startswith("log_") or name.endswith("_raw"):
+            continue
+        spread = prior[name].std(("chain", "draw"))
+        ratio = float((posterior[name].std(("chain", "draw")) / spread.where(spread > 0)).max())
+        if ratio >= PRIOR_DOMINATED:
+            found["warning" if name in LEADING else "note"].append(f"{name} {ratio:.2f}")
+    notes = []
+    for severity, listed in found.items():
+        if listed:
+            message = (
+                f"the data say little beyond the prior (posterior over prior sd at least {PRIOR_DOMINATED}): "
+                f"{', '.join(listed)}"
+            )
+            notes.append(Note("prior-dominated", message, severity, "parameters"))
     return tuple(notes)
 
 

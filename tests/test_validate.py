@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 from bayescdm.cli import app
 from bayescdm.errors import NotFoundError, RequestError
+from bayescdm.identify import prior_dominated
 from bayescdm.modelfiles import load_model
-from bayescdm.sampling import CompiledModel, SamplerSettings
+from bayescdm.sampling import CompiledModel, SamplerSettings, prior_draws
 from bayescdm.simulate import simulate_from
 from bayescdm.validate import Fold, components_without, make_folds, prepare_refits, run_predictive
 from bayescdm.validate.judge import score_fold, summarise_rows
@@ -144,6 +145,22 @@ def test_finished_refits_are_read_and_not_repeated(refitter, family_fold, withou
     )
     other.refit(family_fold)
     assert len(list(tmp_path.glob("*.nc"))) == 2, "other data must not find the stored refit"
+
+
+def test_at_one_volume_absorption_keeps_its_prior_and_a_warning_says_so(refitter, study):
+    """No slope on ln D is made up: B0 and Bm at one known volume are draws of their prior."""
+    runs = study.fitted_runs
+    known = (runs["recipe"] == "simulated recipe 1").to_numpy(float)
+    at_one = refitter.compiled.refit(weight=known, log_volume=np.zeros(len(runs)))
+    long = SamplerSettings(draws=1000, tune=500, chains=2, target_accept=0.95)
+    posterior = at_one.sample(seed=3, settings=long)["posterior"].to_dataset()
+    prior = prior_draws(refitter.compiled.model, 2000, seed=3)
+    for name in ("log_B0", "log_Bm"):
+        assert float(posterior[name].std()) == pytest.approx(float(prior[name].std()), rel=0.2)
+        assert float(posterior[name].mean()) == pytest.approx(float(prior[name].mean()), abs=0.2)
+    notes = prior_dominated(posterior, prior)
+    assert any(n.severity == "warning" and "B0_population" in n.message for n in notes)
+    assert not any("A_population" in n.message for n in notes if n.severity == "warning")
 
 
 # --- scores -----------------------------------------------------------------------------------------
