@@ -198,8 +198,8 @@ def compile_model(build: Callable[[Any], pm.Model], data: Any) -> CompiledModel:
         model = build(data)
     except AttributeError as error:
         raise ModelError(
-            f"the model file cannot be built from these data ({error}); is it a model of another kind, such as "
-            "a loss law for a study of accuracies?"
+            f"the model file cannot be built from these data ({error}); is it a model of another kind, "
+            "such as a loss law for a study of accuracies?"
         ) from error
     with warnings.catch_warnings():
         # Numba says that it cannot cache some functions; that costs time, not correctness.
