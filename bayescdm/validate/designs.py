@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayescdm.capability import fit_capability
+from bayescdm.loss.mixed_modal import mixed_modal_data, simulate_mixed_modal
 from bayescdm.loss.modeling import LossModelData, loss_model_data
 from bayescdm.loss.scope import Scope
 from bayescdm.loss.study import LossStudy
@@ -32,13 +33,15 @@ def design(model: str) -> Any:
 
     Returns
     -------
-    ModelData or LossModelData
+    ModelData, LossModelData or MixedModalData
 
     Examples
     --------
     >>> design("transfer_pooled").coords["recipe_unknown_volume"]
     ['simulated recipe 2']
     """
+    if model == "mixed_modal":
+        return mixed_modal_data(simulate_mixed_modal())
     if model in SINGLE_POINTS:
         return loss_design(points=1)
     if model in TRAJECTORIES:

@@ -38,7 +38,13 @@ SIZE = "ln N in place of S"
 MEAN_SCORE = "mean text score in place of S"
 #: The model whose S is replaced, and with which all others are compared.
 REFERENCE = "transfer_hierarchical"
-MODELS = (REFERENCE, "transfer_pooled", "transfer_size", "transfer_benchmarks")
+MODELS = (
+    REFERENCE,
+    "transfer_pooled",
+    "transfer_size",
+    "transfer_size_hierarchical",
+    "transfer_benchmarks",
+)
 
 
 def predictor_names() -> list[str]:

@@ -156,6 +156,10 @@ def calibrate(
     """
     model = build(data)
     observed, field = _observed(model, data)
+    plan = (name, simulations, draws, seed, repr(settings), generator is None, _digest(data))
+    done = _Finished.read(store, json.dumps(plan))
+    if len(done.rows) == simulations:
+        return _gathered(name, done.rows, draws)
     compiled = compile_model(lambda _: _with_log_likelihood(model), data)
     truths = prior_draws((generator or build)(data), simulations, seed).isel(chain=0)
     quantities = [name for name in _quantities(model) if name in truths]
@@ -163,8 +167,6 @@ def calibrate(
     if all(rv.name in truths for rv in model.free_RVs):
         likelihood = _likelihood(model)
         quantities.append(LOG_LIKELIHOOD)
-    plan = (name, simulations, draws, seed, repr(settings), generator is None, _digest(data))
-    done = _Finished.read(store, json.dumps(plan))
     for i in range(len(done.rows), simulations):
         truth = truths.isel(draw=i)
         swapped = compiled.refit(**{field: truth[observed].to_numpy()})
