@@ -52,7 +52,14 @@ if TYPE_CHECKING:
     from bayescdm.sampling import SamplerSettings
     from bayescdm.simulate import simulate
     from bayescdm.study import Study
-    from bayescdm.validate import Validation, validate
+    from bayescdm.validate import (
+        Validation,
+        check_posterior,
+        check_prior,
+        compare_predictors,
+        prior_sensitivity,
+        validate,
+    )
 
 __version__ = "0.1.0"
 
@@ -70,9 +77,12 @@ _HOME = {
     "Validation": "validate",
     "allocate": "loss.allocate",
     "answer": "report",
+    "check_posterior": "validate",
+    "check_prior": "validate",
     "compare_families": "compare",
     "compare_loss_laws": "loss.compare",
     "compare_models": "compare",
+    "compare_predictors": "validate",
     "compare_variants": "compare",
     "datasets": "datasets",
     "describe": "describe",
@@ -104,6 +114,7 @@ _HOME = {
     "predict_draws": "predict",
     "prediction_table": "predict",
     "prepare_logs": "loss.logs",
+    "prior_sensitivity": "validate",
     "rank_backbones": "compare",
     "read_candidates": "reading",
     "read_loss_logs": "loss.logs",
@@ -128,9 +139,12 @@ __all__ = [
     "__version__",
     "allocate",
     "answer",
+    "check_posterior",
+    "check_prior",
     "compare_families",
     "compare_loss_laws",
     "compare_models",
+    "compare_predictors",
     "compare_variants",
     "datasets",
     "describe",
@@ -162,6 +176,7 @@ __all__ = [
     "predict_draws",
     "prediction_table",
     "prepare_logs",
+    "prior_sensitivity",
     "rank_backbones",
     "read_candidates",
     "read_loss_logs",

@@ -18,8 +18,16 @@ from bayescdm.identify import prior_dominated
 from bayescdm.modelfiles import load_model
 from bayescdm.sampling import CompiledModel, SamplerSettings, prior_draws
 from bayescdm.simulate import simulate_from
-from bayescdm.validate import Fold, components_without, make_folds, prepare_refits, run_predictive
+from bayescdm.validate import (
+    Fold,
+    components_without,
+    make_folds,
+    prepare_refits,
+    readable_scores,
+    run_predictive,
+)
 from bayescdm.validate.judge import score_fold, summarise_rows
+from bayescdm.validate.rivals import compare_predictors
 from bayescdm.validate.validation import Validation, validate
 
 QUICK = SamplerSettings(draws=300, tune=300, chains=2, target_accept=0.9)
@@ -211,13 +219,26 @@ def test_validation_holds_trajectories_and_round_trips_to_json(study, refitter, 
     assert (lines["run_95_lower"] < lines["median"]).all()
     assert lines.groupby(["backbone", "recipe"])["volume"].apply(lambda v: v.is_monotonic_increasing).all()
     assert json.loads(json.dumps(validation.to_dict()))["scores"]["runs"] == len(validation.rows)
-    text = validation.describe()
-    assert "simulated" in text
-    assert "F1-10B-base" in text
+    shown = readable_scores(validation)
+    assert shown["mae"].iloc[0] == pytest.approx(100 * validation.scores["mae"])
+    assert shown["judged"].iloc[0] == f"{len(validation.rows)} of {len(validation.rows)}"
     validation.save(tmp_path)
     assert len(pd.read_csv(tmp_path / "rows.csv")) == len(validation.rows)
     with pytest.raises(RequestError, match="exists already"):
         validation.save(tmp_path)
+
+
+def test_rivals_are_scored_on_the_same_runs_and_compared_pair_by_pair(study, refitter, monkeypatch):
+    module = importlib.import_module("bayescdm.validate.rivals")
+    monkeypatch.setattr(module, "prepare_refits", lambda *_, **__: refitter)
+    names = ["transfer_hierarchical", "point fit ± 1.96 σ"]
+    table = compare_predictors(study, by=["family"], predictors=names).set_index("predictor")
+    assert table.attrs["simulated"] == 1
+    assert table["evaluable"].nunique() == 1
+    bayes, point = (table.loc[name] for name in names)
+    assert bayes["crps_difference"] == 0
+    assert point["crps_difference"] == pytest.approx(point["crps"] - bayes["crps"])
+    assert point["crps_difference_se"] > 0
 
 
 # --- command ----------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ __all__ = [
     "Palette",
     "palette",
     "stamp",
+    "stamp_not_converged",
     "theme",
 ]
 
@@ -129,8 +130,12 @@ class _Diagnosed(Protocol):
 
 def stamp(ax: Axes, fit: _Diagnosed) -> None:
     """Write "not converged" across `ax` when the draws of `fit` must not be trusted."""
-    if fit.diagnose().converged:
-        return
+    if not fit.diagnose().converged:
+        stamp_not_converged(ax)
+
+
+def stamp_not_converged(ax: Axes) -> None:
+    """Write "not converged" across `ax`."""
     # Letters are some 0.6 of the font size wide; the longer line takes two thirds of the panel.
     points = 72 * ax.get_window_extent().width / ax.figure.dpi
     stamped = ax.text(

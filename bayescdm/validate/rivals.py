@@ -89,7 +89,7 @@ def compare_predictors(
         ``elpd_joint``, ``coverage_50``, ``coverage_80``, ``coverage_95``, ``width_80``,
         ``crps_difference`` from the first predictor (paired by run; positive is worse) and its
         ``crps_difference_se`` (folds as clusters), ``converged`` (0 or 1).
-        ``.attrs`` holds ``study`` and ``simulated``.
+        ``.attrs`` holds ``study``, ``simulated`` and ``converged``.
 
     Raises
     ------
@@ -128,7 +128,11 @@ def compare_predictors(
     table = pd.DataFrame(
         [_summary(way, name, scored[name], scored[names[0]]) for way in by for name in names]
     )
-    table.attrs = {"study": study.name, "simulated": int(study.simulated)}
+    table.attrs = {
+        "study": study.name,
+        "simulated": int(study.simulated),
+        "converged": int(table["converged"].all()),
+    }
     return table
 
 

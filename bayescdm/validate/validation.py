@@ -19,7 +19,6 @@ from bayescdm.study import Study
 from bayescdm.validate.folds import SIZE_CUT, By, Fold, make_folds
 from bayescdm.validate.judge import convergence, score_fold, summarise_rows, trajectories
 from bayescdm.validate.refit import REFIT_SETTINGS, components_without, prepare_refits
-from bayescdm.validate.text import describe_validation
 
 __all__ = ["Validation", "refuse_tables", "validate"]
 
@@ -76,10 +75,6 @@ class Validation:
         """Whether every refit converged."""
         return bool(self.folds["converged"].all())
 
-    def describe(self) -> str:
-        """Return the scores of every fold and of all as text, in points of accuracy."""
-        return describe_validation(self)
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the trajectories as plain data, for JSON."""
         return {
@@ -129,7 +124,8 @@ TABLES = ("rows", "folds", "trajectories")
 
 def refuse_tables(folder: Path) -> None:
     """Raise a RequestError when a folder holds tables of a finished validation."""
-    standing = [str(folder / f"{name}.csv") for name in TABLES if (folder / f"{name}.csv").exists()]
+    names = (*TABLES, "rivals")
+    standing = [str(folder / f"{name}.csv") for name in names if (folder / f"{name}.csv").exists()]
     if standing:
         raise RequestError(f"{standing[0]}: exists already; choose another folder or ask to overwrite it")
 

@@ -1,0 +1,117 @@
+"""Sections on what a model predicted without having seen it, and on how it fits what it has seen."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure as Drawing
+
+from bayescdm.fit import Fit
+from bayescdm.plots.validation import plot_held_out, plot_pit, plot_residuals
+from bayescdm.report.figures import NARROW, figure
+from bayescdm.report.parts import Notes, Part, Section
+from bayescdm.tables import Column, table
+from bayescdm.validate import (
+    SCORE_COLUMNS,
+    Validation,
+    check_posterior,
+    check_prior,
+    prior_sensitivity,
+    readable_scores,
+)
+from bayescdm.validate.readers import LEGEND, WHAT
+
+__all__ = ["check_section", "validation_section"]
+
+
+def validation_section(validation: Validation) -> Section:
+    """Build the section on exact refits: scores, held-out trajectories, calibration.
+
+    Parameters
+    ----------
+    validation : Validation
+
+    Returns
+    -------
+    Section
+    """
+    scores = validation.scores
+    where = f"{validation.study} (simulated)" if validation.simulated else validation.study
+    sentences = [
+        f"{validation.model} was fitted to {where} anew with {WHAT[validation.by]}, and asked for what it "
+        f"had not seen: {scores['evaluable']:.0f} of {scores['runs']:.0f} held-out runs can be judged. The "
+        f"mean absolute error is {100 * scores['mae']:.2f} points, and {scores['coverage_80']:.0%} of the "
+        f"runs lie in their 80 % interval, which is {100 * scores['width_80']:.1f} points wide on average."
+    ]
+    name = f"validation-{validation.by}"
+
+    def draw_trajectories(width: float) -> Drawing:
+        axes = plot_held_out(validation, columns=2 if width <= NARROW else 4, width=width)
+        return axes[0].figure
+
+    def draw_pit(width: float) -> Drawing:
+        drawing = plt.figure(figsize=(min(width, 4.5), 2.8), layout="constrained")
+        judged = validation.rows[validation.rows["evaluable"] == 1]
+        plot_pit(judged["pit"].to_numpy(), ax=drawing.add_subplot())
+        return drawing
+
+    parts: list[Part] = [
+        Notes(validation.notes),
+        table(name, f"{WHAT[validation.by]}. {LEGEND}.", readable_scores(validation), SCORE_COLUMNS,
+              converged=validation.converged),
+    ]  # fmt: skip
+    if len(validation.trajectories):
+        caption = "Trajectories as predicted by a model fitted without them, and as measured."
+        parts.append(figure(f"{name}-trajectories", caption, draw_trajectories))
+    caption = "Held-out runs in their predictions: inside the band they are as spread as the model says."
+    parts.append(figure(f"{name}-pit", caption, draw_pit, folded="Calibration of held-out runs"))
+    return Section(name, f"What it predicts unseen: {WHAT[validation.by]}", sentences, parts)
+
+
+def check_section(fit: Fit) -> Section:
+    """Build the section on the fit's own data and priors: residuals, prior accuracies, sensitivity.
+
+    Parameters
+    ----------
+    fit : Fit
+        Of a packaged model.
+
+    Returns
+    -------
+    Section
+    """
+    check = check_posterior(fit)
+    prior, prior_notes = check_prior(fit)
+    outside = prior["below"] + prior["above"]
+    sentences = [
+        f"Before any data, {outside:.1%} of accuracies lie outside 0 to 100 %, and 95 % lie between "
+        f"{prior['lower']:.0%} and {prior['upper']:.0%}.",
+        "Small p values: residuals of the data follow something that those of replicated data do not."
+    ]  # fmt: skip
+
+    def draw_residuals(width: float) -> Drawing:
+        rows, columns = (4, 1) if width <= NARROW else (2, 2)
+        drawing = plt.figure(figsize=(width, 2.6 * rows), layout="constrained")
+        plot_residuals(check, axes=drawing.subplots(rows, columns, squeeze=False))
+        return drawing
+
+    checks = [
+        Column("residuals against", "check"),
+        Column("observed", "observed", "number"),
+        Column("replicated", "replicated", "number"),
+        Column("p", "p_value", "probability"),
+    ]
+    sensitivity = [
+        Column("quantity", "quantity"),
+        Column("prior", "prior", "number"),
+        Column("likelihood", "likelihood", "number"),
+        Column("verdict", "diagnosis"),
+    ]
+    converged = fit.diagnose().converged
+    parts: list[Part] = [
+        Notes((*check.notes, *prior_notes)),
+        table("checks", "Posterior predictive checks.", check.table, checks, converged=converged),
+        figure("residuals", "Residuals against S and ln D, by recipe and by family.", draw_residuals),
+        table("sensitivity", "How far each quantity moves when the prior, or the likelihood, is scaled.",
+              prior_sensitivity(fit), sensitivity, converged=converged, folded="Sensitivity to the prior"),
+    ]  # fmt: skip
+    return Section("checks", "Does the model fit?", sentences, parts)
