@@ -25,7 +25,7 @@ from bayescdm.validate.folds import Fold
 __all__ = ["REFIT_SETTINGS", "ComponentsWithout", "Refitter", "components_without", "prepare_refits"]
 
 #: Scores of held-out runs need fewer draws than tables of parameters do.
-REFIT_SETTINGS = SamplerSettings(draws=1000, tune=1000, chains=4, target_accept=0.95)
+REFIT_SETTINGS = SamplerSettings(draws=800, tune=800, chains=4, target_accept=0.95)
 
 #: Components that do not know the text scores of some backbones.
 ComponentsWithout = Callable[[Sequence[str]], Capability]
