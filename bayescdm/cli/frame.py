@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,6 +21,13 @@ STOPPED = 130
 
 class Commands(TyperGroup):
     """Commands whose errors, when a user can mend them, are lines on stderr and exit status 1."""
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Run the program; where a terminal knows no λ it gets a question mark, rather than no answer."""
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
+        return super().main(*arguments, **options)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; no traceback for a mistake in the input, a file that cannot be used, or Ctrl-C."""

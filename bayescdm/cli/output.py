@@ -31,8 +31,9 @@ WORD_WIDTH = 12
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON on stdout; what is not finite becomes null."""
-    typer.echo(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False))
+    """Print a value as JSON on stdout; what is not finite becomes null, what stdout cannot say is escaped."""
+    knows_all = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    typer.echo(json.dumps(_finite(value), indent=2, ensure_ascii=not knows_all, allow_nan=False))
 
 
 def _finite(value: Any) -> Any:
