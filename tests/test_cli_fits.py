@@ -5,6 +5,7 @@ import re
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
@@ -98,6 +99,59 @@ def test_candidates_come_from_a_file(run, saved, tmp_path):
     result = run("predict", saved, "--candidates", "mine.csv", "--volume", "1M", "--recipe", "wide", "--json")
     assert result.exit_code == 0, result.stderr
     assert [row["backbone"] for row in read(result)["rows"]] == ["fresh", "second"]
+
+
+HEADER = "backbone,family,variant,params,x,y,z\n"
+
+
+def test_rows_of_candidates_come_back_as_asked(run, saved, tmp_path):
+    """An unknown family, one not stated, a variant not stated, and a row that stands twice."""
+    rows = {
+        "new": "new,N,base,,40,50,45",
+        "nobody": "nobody,,base,,40,50,45",
+        "either": "either,F,,,40,50,45",
+        "sister": "sister,N,instruct,,41,50,45",
+    }
+    order = ["sister", "new", "nobody", "either", "new"]
+    (tmp_path / "mine.csv").write_text(HEADER + "\n".join(rows[name] for name in order) + "\n")
+    result = run("predict", saved, "--candidates", "mine.csv", "--volume", "1M", "--json")
+    assert result.exit_code == 0, result.stderr
+    told = read(result)["rows"]
+    assert [row["backbone"] for row in told] == order
+    assert told[1] == told[4]
+    assert [row["family"] for row in told] == ["N", "N", "unknown", "F", "N"]
+    assert [row["variant"] for row in told] == ["instruct", "base", "base", "unknown", "base"]
+    assert [row["mode"] for row in told] == ["new family"] * 3 + [
+        "new backbone of known family",
+        "new family",
+    ]
+    for code in ("unseen-family", "family-unknown", "variant-unknown", "duplicate-name"):
+        assert f"[{code}]" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("", "no rows"),
+        ("a,N,chat-tuned,,40,50,45\n", "chat-tuned"),
+        ("a,N,base,,40,50,45\na,M,base,,40,50,45\n", "rows of one name differ: 'a'"),
+        ("f-base,G,base,,40,50,45\n", "in the fit 'F'"),
+    ],
+)
+def test_candidates_that_cannot_be_meant_are_refused(run, saved, tmp_path, rows, said):
+    (tmp_path / "mine.csv").write_text(HEADER + rows)
+    result = run("predict", saved, "--candidates", "mine.csv", "--volume", "1M", "--json")
+    assert result.exit_code == 1
+    assert said in result.stderr
+    assert result.stdout == ""
+
+
+def test_ten_thousand_candidates_in_any_order(run, unconverged, tmp_path):
+    names = [f"c{i}" for i in np.random.default_rng(0).permutation(10_000)]
+    (tmp_path / "mine.csv").write_text(HEADER + "".join(f"{name},N,base,,40,50,45\n" for name in names))
+    result = run("predict", unconverged, "--candidates", "mine.csv", "--volume", "1M", "--out", "table.csv")
+    assert result.exit_code == 3
+    assert list(pd.read_csv("table.csv")["backbone"]) == names
 
 
 def test_warnings_are_counted_on_stderr_and_stdout_stays_clean(run, saved):
