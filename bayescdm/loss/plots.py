@@ -16,7 +16,7 @@ from bayescdm.loss.allocate import Allocation, ComputeLaw, allocate
 from bayescdm.loss.fit import Kind, LossFit
 from bayescdm.loss.pointfit import LossPointFit
 from bayescdm.loss.study import LossStudy
-from bayescdm.plots.layout import legend_above, new_axes, panels
+from bayescdm.plots.layout import legend_above, new_axes, panels, share_limits
 from bayescdm.plots.style import palette, stamp
 from bayescdm.wording import interval_label, short_count
 
@@ -239,6 +239,7 @@ def plot_contrastive(
             ),
         ]
         legend_above(axes[0], handles, columns=(1, 2))
+        share_limits(axes)
     return axes
 
 

@@ -52,7 +52,7 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
 def panels(
     titles: Sequence[str], *, columns: int, width: float, height: float, labels: tuple[str, str]
 ) -> np.ndarray:
-    """Make a figure of panels with common axes, their titles small enough to end inside.
+    """Make a figure of panels for common axes, their titles small enough to end inside.
 
     Parameters
     ----------
@@ -70,17 +70,19 @@ def panels(
     Returns
     -------
     ndarray of Axes, (panel,)
+        Not shared by matplotlib, whose shared axes take time with the square of their number: 140 panels
+        took minutes. `share_limits` gives them the same limits when all is drawn.
     """
     n = len(titles)
     columns = min(columns, n)
     rows = -(-n // columns)
     figure = plt.figure(figsize=(width, height * rows + 0.9), layout="constrained")
-    axes = np.ravel(figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False))
+    axes = np.ravel(figure.subplots(rows, columns, squeeze=False))
     for empty in axes[n:]:
         empty.set_axis_off()
-    # Panels with nothing below them carry the tick labels, in the last row but one as well.
-    for lowest in axes[max(0, n - columns) : n]:
-        lowest.tick_params(labelbottom=True)
+    for i, ax in enumerate(axes[:n]):
+        # Panels with nothing below them carry the tick labels, in the last row but one as well.
+        ax.tick_params(which="both", labelleft=i % columns == 0, labelbottom=i >= n - columns)
     longest = max(len(line) for title in titles for line in title.split("\n"))
     # The left axis and its label take some 0.7 inches; a letter is some 0.6 of the font size wide.
     room = 72 * (width - 0.7) / columns
@@ -89,6 +91,14 @@ def panels(
     figure.supxlabel(labels[0], fontsize="medium")
     figure.supylabel(labels[1], fontsize="medium")
     return axes[:n]
+
+
+def share_limits(axes: np.ndarray) -> None:
+    """Give all panels the widest limits of any: what is not comparable by eye is not compared."""
+    for get, put in (("get_xlim", "set_xlim"), ("get_ylim", "set_ylim")):
+        lows, highs = zip(*(getattr(ax, get)() for ax in axes))
+        for ax in axes:
+            getattr(ax, put)(min(lows), max(highs))
 
 
 def given(axes: np.ndarray, n: int) -> np.ndarray:

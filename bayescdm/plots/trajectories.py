@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from bayescdm.errors import RequestError
 from bayescdm.fit import Fit
-from bayescdm.plots.layout import given, legend_above, panels, percent_ticks
+from bayescdm.plots.layout import given, legend_above, panels, percent_ticks, share_limits
 from bayescdm.plots.style import palette, stamp
 from bayescdm.predict import Candidates, predict
 from bayescdm.wording import interval_label, short_count, short_names
@@ -78,6 +78,7 @@ def plot_trajectories(
     run = predict(fit, candidates, kind="run", **asked)
     n = law.sizes["backbone"]
     names = short_names(law["backbone"].to_numpy())
+    everyone = _one_line(grid, law["mean"].to_numpy())
     if axes is None:
         labels = (f"data volume ({fit.study.volume_unit})", "accuracy")
         used = panels(names, columns=columns, width=width, height=2.0, labels=labels)
@@ -88,16 +89,15 @@ def plot_trajectories(
             ax.set_title(name)
     for row, ax in enumerate(used):
         colours = palette(ax)
-        others = law["mean"].drop_isel(backbone=row)
-        if others.size:
-            ax.plot(grid, others.T, color=colours.grid, linewidth=0.8, zorder=1)
+        if n > 1:
+            ax.plot(*everyone, color=colours.grid, linewidth=0.8, zorder=1)
         _trajectory(ax, law.isel(backbone=row), run.isel(backbone=row))
         _observed_runs(ax, fit, str(law["backbone"][row].item()), recipe)
         if volume is not None:
             ax.axvline(volume, color=colours.muted, linewidth=0.8, linestyle=":", zorder=1.5)
         _format(ax)
         stamp(ax, fit)
-    _share_limits(used)
+    share_limits(used)
     return used
 
 
@@ -109,6 +109,12 @@ def _observed_range(fit: Fit, volume: float | None) -> tuple[float, float]:
     low, high = min(known), max(known)
     widen = max(1.0, np.sqrt(4 * low / high))
     return low / widen, high * widen
+
+
+def _one_line(grid: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All trajectories as one line with gaps: a line for each in each panel would be thousands."""
+    gap = np.full((len(means), 1), np.nan)
+    return np.tile(np.append(grid, np.nan), len(means)), np.hstack([means, gap]).ravel()
 
 
 def _trajectory(ax: Axes, law: xr.Dataset, run: xr.Dataset) -> None:
@@ -141,13 +147,6 @@ def _format(ax: Axes) -> None:
     ax.yaxis.set_major_formatter(percent_ticks())
     ax.grid(axis="y", linewidth=0.6, color=palette(ax).grid)
     ax.set_axisbelow(True)
-
-
-def _share_limits(axes: np.ndarray) -> None:
-    """One accuracy axis for all panels: what is not comparable by eye is not compared."""
-    lows, highs = zip(*(ax.get_ylim() for ax in axes))
-    for ax in axes:
-        ax.set_ylim(min(lows), max(highs))
 
 
 def _legend(ax: Axes, prob: float, *, alone: bool) -> None:

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from bayescdm.errors import RequestError
 from bayescdm.intervals import interval_columns
-from bayescdm.plots.layout import given, legend_above, new_axes, panels, percent_ticks
+from bayescdm.plots.layout import given, legend_above, new_axes, panels, percent_ticks, share_limits
 from bayescdm.plots.style import palette, stamp_not_converged
 from bayescdm.validate.checks import PosteriorCheck
 from bayescdm.validate.uniformity import ecdf_band
@@ -85,6 +85,7 @@ def plot_held_out(
         fold = validation.folds[validation.folds["fold"] == label]
         if len(fold) and not fold["converged"].iloc[0]:
             stamp_not_converged(ax)
+    share_limits(used)
     return used
 
 
