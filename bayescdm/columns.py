@@ -14,9 +14,15 @@ __all__ = [
     "MODEL_COLUMNS",
     "benchmark_columns",
     "by_family",
+    "family_backbone_columns",
     "family_columns",
+    "nearest_columns",
+    "pair_columns",
+    "position_columns",
     "prediction_columns",
     "ranking_columns",
+    "text_score_columns",
+    "trajectory_columns",
     "variant_columns",
 ]
 
@@ -191,3 +197,166 @@ def benchmark_columns(coefficients: pd.DataFrame, prob: float) -> list[Column]:
     if "prior_sd_ratio" in coefficients:
         columns.append(Column("sd / prior sd", "prior_sd_ratio", "number"))
     return columns
+
+
+def position_columns(positions: pd.DataFrame, prob: float) -> list[Column]:
+    """Columns of `bayescdm.compare.compare_positions`, of one family.
+
+    Parameters
+    ----------
+    positions : DataFrame
+    prob : float
+        As the table was made with.
+
+    Returns
+    -------
+    list of Column
+    """
+    label = interval_label("posterior", prob)
+    columns = [
+        Column("quantity", "quantity"),
+        Column("mean", "mean", "number"),
+        Column(label, interval_columns("posterior", prob), "number"),
+        Column("population", "population", "number"),
+        Column("difference", "difference_mean", "number"),
+        Column(f"difference, {label}", interval_columns("posterior", prob, of="difference"), "number"),
+        Column("P(above population)", "p_greater", "probability"),
+        Column("own runs alone", "separate", "number"),
+        Column("standard error", "separate_sd", "number"),
+        Column("pooling, share of the way", "shrinkage", "number"),
+        Column("why no estimate of its own", "why_none"),
+    ]
+    if "prior_sd_ratio" in positions:
+        columns.insert(-1, Column("sd / prior sd", "prior_sd_ratio", "number"))
+    return columns
+
+
+def family_backbone_columns(kind: PredictionKind, prob: float) -> list[Column]:
+    """Columns of the backbones of a `bayescdm.report.FamilyReport`.
+
+    Parameters
+    ----------
+    kind, prob
+        As the table was made with.
+
+    Returns
+    -------
+    list of Column
+    """
+    label = interval_label(kind, prob)
+    S = interval_columns("posterior", prob)
+    return [
+        Column("backbone", "backbone"),
+        Column("variant", "variant"),
+        Column("parameters", "params", "count"),
+        Column("runs", "runs", "integer"),
+        Column("S", "S_mean", "number"),
+        Column(f"S, {interval_label('posterior', prob)}", (f"S_{S[0]}", f"S_{S[1]}"), "number"),
+        Column("accuracy, %", "mean", "percent"),
+        Column(label, interval_columns(kind, prob), "percent"),
+        Column("P(best)", "p_best", "probability"),
+        Column("what is known of it", "mode"),
+        Column("extrapolation", "extrapolation"),
+    ]
+
+
+def trajectory_columns(prob: float) -> list[Column]:
+    """Columns of the trajectories of a `bayescdm.report.FamilyReport`.
+
+    Parameters
+    ----------
+    prob : float
+        As the table was made with.
+
+    Returns
+    -------
+    list of Column
+    """
+    return [
+        Column("backbone", "backbone"),
+        Column("volume", "volume", "count"),
+        Column("accuracy, %", "mean", "percent"),
+        Column(interval_label("law", prob), interval_columns("law", prob), "percent"),
+        Column(interval_label("run", prob), interval_columns("run", prob), "percent"),
+        Column("extrapolation", "extrapolation"),
+    ]
+
+
+def pair_columns(kind: PredictionKind, prob: float) -> list[Column]:
+    """Columns of the pairs of a `bayescdm.report.FamilyReport`.
+
+    Parameters
+    ----------
+    kind, prob
+        As the table was made with.
+
+    Returns
+    -------
+    list of Column
+    """
+    ends = interval_columns(kind, prob, of="difference")
+    return [
+        Column("base", "base"),
+        Column("instruct", "instruct"),
+        Column("volume", "volume", "count"),
+        Column("instruct − base, points", "difference_mean", "points"),
+        Column(f"difference, {interval_label(kind, prob)}", ends, "points"),
+        Column("P(instruct better)", "p_instruct_greater", "probability"),
+        Column("S, instruct − base", "S_difference", "number"),
+    ]
+
+
+def text_score_columns(prob: float) -> list[Column]:
+    """Columns of the text scores of a `bayescdm.report.FamilyReport`.
+
+    Parameters
+    ----------
+    prob : float
+        As the table was made with.
+
+    Returns
+    -------
+    list of Column
+    """
+    label = interval_label("posterior", prob)
+    return [
+        Column("backbone", "backbone"),
+        Column("text benchmark", "benchmark"),
+        Column("score, %", "score", "percent"),
+        Column("mean of all, %", "population_mean", "percent"),
+        Column("λ", "lambda_mean", "number"),
+        Column("P(tax)", "p_tax", "probability"),
+        Column("adds to S", "mean", "number"),
+        Column(label, interval_columns("posterior", prob), "number"),
+        Column("accuracy, points", "accuracy_mean", "points"),
+        Column(f"accuracy, {label}", interval_columns("posterior", prob, of="accuracy"), "points"),
+    ]
+
+
+def nearest_columns(prob: float, equivalent: float) -> list[Column]:
+    """Columns of `bayescdm.compare.nearest_families`.
+
+    Parameters
+    ----------
+    prob : float
+        As the table was made with.
+    equivalent : float
+        What counts as practically equal, in accuracy points.
+
+    Returns
+    -------
+    list of Column
+    """
+    label = interval_label("posterior", prob)
+    return [
+        Column("other family", "family"),
+        Column("runs", "runs", "integer"),
+        Column("P(A greater)", "p_A_greater", "probability"),
+        Column("P(mean B greater)", "p_mean_B_greater", "probability"),
+        Column("transfer, points", "transfer_mean", "points"),
+        Column(f"transfer, {label}", interval_columns("posterior", prob, of="transfer"), "points"),
+        Column("absorption, points", "absorption_mean", "points"),
+        Column(f"absorption, {label}", interval_columns("posterior", prob, of="absorption"), "points"),
+        Column(f"P(equal, within {equivalent:g} points)", "p_equivalent", "probability"),
+        Column("distance, points", "distance", "points"),
+    ]

@@ -53,6 +53,8 @@ class Table:
     caption : str
     columns : sequence of Column
     rows : list of list of Cell
+    frame : DataFrame
+        What the cells were made from.
     converged : bool
         When false it is said beside the caption.
     folded : str
@@ -63,6 +65,7 @@ class Table:
     caption: str
     columns: Sequence[Column]
     rows: list[list[Cell]]
+    frame: pd.DataFrame
     converged: bool = True
     folded: str = ""
 
@@ -91,7 +94,7 @@ def table(
     Table
     """
     rows = [[_cell(row, column) for column in columns] for row in frame.to_dict("records")]
-    return Table(name, caption, columns, rows, converged, folded)
+    return Table(name, caption, columns, rows, frame, converged, folded)
 
 
 def _cell(row: dict[Any, Any], column: Column) -> Cell:

@@ -6,7 +6,18 @@ from collections.abc import Iterable, Sequence
 
 from bayescdm.intervals import Kind
 
-__all__ = ["and_more", "interval_label", "percent", "points", "probability", "short_count", "short_names"]
+__all__ = [
+    "and_more",
+    "counted",
+    "interval_label",
+    "percent",
+    "points",
+    "probability",
+    "short_count",
+    "short_names",
+    "signed_number",
+    "signed_points",
+]
 
 
 def percent(fraction: float) -> str:
@@ -57,6 +68,20 @@ def and_more(items: Sequence[str], listed: int) -> str:
     return " and ".join(filter(None, [", ".join(items[:-1]), items[-1]]))
 
 
+def counted(n: float, noun: str) -> str:
+    """Write a number of things, in the singular where it is one.
+
+    Examples
+    --------
+    >>> counted(1, "run"), counted(3, "run"), counted(2, "other family")
+    ('1 run', '3 runs', '2 other families')
+    """
+    if n == 1:
+        return f"1 {noun}"
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{n:.0f} {plural}"
+
+
 def short_names(labels: Iterable[object]) -> list[str]:
     """Names without their organisation where that leaves them distinct.
 
@@ -102,3 +127,25 @@ def short_count(volume: float) -> str:
         if volume >= power:
             return f"{volume / power:.4g}{letter}"
     return f"{volume:.4g}"
+
+
+def signed_number(value: float, digits: int = 3) -> str:
+    """Write a number with its sign.
+
+    Examples
+    --------
+    >>> signed_number(-0.0512), signed_number(0.2, 2)
+    ('−0.051', '+0.20')
+    """
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def signed_points(fraction: float, *, unit: bool = True) -> str:
+    """Write a difference of fractions in accuracy points, with its sign.
+
+    Examples
+    --------
+    >>> signed_points(-0.0123), signed_points(0.02, unit=False)
+    ('−1.2 points', '+2.0')
+    """
+    return signed_number(100 * fraction, 1) + (" points" if unit else "")

@@ -17,7 +17,7 @@ from bayescdm.errors import Note
 from bayescdm.fit import load_fit
 from bayescdm.predict import predict, prediction_table
 from bayescdm.report import answer
-from bayescdm.report.page import render, write
+from bayescdm.report.document import Document
 from bayescdm.report.parts import Section
 from bayescdm.tables import Column, table
 
@@ -234,10 +234,10 @@ def test_report_json_and_page_agree(run, saved, made):
 def quick_page(monkeypatch):
     """A page that says whose it is and nothing else, for tests of what stands around it."""
 
-    def write_quickly(fit, asked, out, *, overwrite, **_):
-        return write(render("title", "subtitle", [Section("answer", "Answer", [])]), out, overwrite=overwrite)
+    def short(*_, **__):
+        return Document("title", "subtitle", [Section("answer", "Answer", [])])
 
-    monkeypatch.setattr(sys.modules["bayescdm.report.make"], "report_answer", write_quickly)
+    monkeypatch.setattr(sys.modules["bayescdm.report.make"], "answer_document", short)
 
 
 def test_report_says_in_the_terminal_what_the_answer_is(run, saved, made, quick_page):

@@ -65,7 +65,7 @@ def test_ctrl_c_before_any_draw_writes_nothing(run, tmp_path, monkeypatch):
     monkeypatch.setattr(FITS, "compile_model", stop)
     result = run("fit", "open-vlm", "--out", "fit.nc")
     assert result.exit_code == 130
-    assert result.stderr == "stopped: nothing was written\n"
+    assert result.stderr.splitlines()[1:] == ["stopped: nothing was written"]
     assert result.stdout == ""
     assert not list(tmp_path.iterdir())
 
@@ -92,7 +92,7 @@ def test_without_a_folder_nothing_can_go_on_and_that_is_said(run, monkeypatch):
     monkeypatch.setattr(VALIDATION, "prepare_refits", stop)
     result = run("validate", "open-vlm")
     assert result.exit_code == 130
-    assert result.stderr == "stopped: give --out to keep finished refits\n"
+    assert result.stderr.splitlines()[1:] == ["stopped: give --out to keep finished refits"]
 
 
 # --- full disks -------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_file(known_fit, tmp_path):
 
 
 @pytest.mark.parametrize("watched", [False, True])
-def test_progress_is_shown_only_to_who_watches(run, monkeypatch, known_fit, watched):
+def test_bars_are_drawn_only_for_who_watches_and_stages_are_said_to_all(run, monkeypatch, known_fit, watched):
     asked = {}
 
     def fit(*_, **options):
@@ -161,7 +161,7 @@ def test_progress_is_shown_only_to_who_watches(run, monkeypatch, known_fit, watc
     monkeypatch.setattr(sys.modules["typer.testing"]._NamedTextIOWrapper, "isatty", lambda _: watched, False)
     result = run("fit", "open-vlm", "--out", "fit.nc", "--json")
     assert asked["progress"] is watched
-    assert ("sampling" in result.stderr) is watched
+    assert "sampling" in result.stderr
     assert json.loads(result.stdout)["fit"] == "fit.nc"
 
 

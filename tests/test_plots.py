@@ -27,6 +27,7 @@ ASKED = {
     "plot_prior_posterior": {"variable": "A_population"},
     "plot_rank_distribution": {"volume": 1e6, "recipe": "wide"},
     "plot_ranking": {"volume": 1e6, "recipe": "wide"},
+    "plot_text_scores": {"family": "F"},
     "plot_trajectories": {"volume": 1e6, "recipe": "wide"},
 }
 PANELS = ("plot_families", "plot_trajectories")

@@ -3,8 +3,10 @@
 import re
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 from browser import browser, missing
+from conftest import known_draws
 
 from bayescdm.plots.style import DARK, LIGHT
 from bayescdm.report import report
@@ -21,8 +23,11 @@ STYLE = "return getComputedStyle(document.querySelector(arguments[0]))[arguments
 def page(known_fit, tmp_path_factory):
     if missing():
         pytest.skip(f"no browser: {missing()} is not installed")
+    # Family G absorbs five times as fast, so that it overtakes at a volume that the slider reaches.
+    dims, B0 = known_draws(2000)["B0"]
+    fit = known_fit(2000, B0=(dims, B0 * np.array([[1.0], [5.0]])))
     with mpl.rc_context({"backend": "agg"}):
-        path = report(known_fit(2000), tmp_path_factory.mktemp("page") / "page.html")
+        path = report(fit, tmp_path_factory.mktemp("page") / "page.html")
     with browser() as driven:
         driven.open(path.as_uri())
         yield driven
@@ -54,9 +59,54 @@ def test_tables_sort_from_the_keyboard(page):
     assert page.run("return document.querySelectorAll('#ranking th[aria-sort]').length") == 1
 
 
+LEFT, RIGHT = "\ue012", "\ue014"
+SHOWN = """
+  const step = document.querySelector("#volumes .step:not([hidden])");
+  const rows = Array.from(step.querySelectorAll("tbody tr"));
+  return rows.map(row => Array.from(row.cells, cell => cell.textContent));
+"""
+
+
+def test_the_slider_moves_the_ranking_with_the_volume(page):
+    asked = page.run(SHOWN)
+    # Another test may have sorted the table of the answer.
+    answered = map(list, zip(page.run(COLUMN, 0), page.run(COLUMN, 1)))
+    assert sorted(row[:2] for row in asked) == sorted(answered)
+    assert "as asked" in page.text("#volumes output")
+    page.run("document.querySelector('#volumes input').focus()")
+    seen = {page.text("#volumes output")}
+    for _ in range(20):
+        page.press(LEFT)
+        seen.add(page.text("#volumes output"))
+        assert page.run("return document.querySelectorAll('#volumes .step:not([hidden])').length") == 1
+    assert len(seen) == page.run("return document.querySelectorAll('#volumes .step').length") > 8
+    smallest = page.run(SHOWN)
+    assert [row[0] for row in smallest] != [row[0] for row in asked]
+    assert page.run("return document.querySelector('#volumes input').ariaValueText") is not None
+    accuracy = [float(row[1]) for row in smallest]
+    assert accuracy == sorted(accuracy, reverse=True)
+    for _ in range(20):
+        page.press(RIGHT)
+    assert page.run(SHOWN) == asked
+
+
+def test_a_table_that_is_cut_off_says_that_it_scrolls(page):
+    hint = "#ranking-caption .hint"
+    page.resize(390)
+    assert not page.run("return document.querySelector(arguments[0]).hidden", hint)
+    more = "return document.querySelector('#ranking').closest('.box').classList.contains('more')"
+    assert page.run(more)
+    page.run(
+        "const box = document.querySelector('#ranking').closest('.box'); box.scrollLeft = box.scrollWidth"
+    )
+    page.run("return new Promise(done => setTimeout(done, 100))")
+    assert not page.run(more)
+    page.run("document.querySelector('#ranking').closest('.box').scrollLeft = 0")
+
+
 def test_everything_that_can_be_worked_is_reached_by_tab(page):
-    every = "Array.from(document.querySelectorAll('a, button, summary, .box'))"
-    folded = "details:not([open]) > :not(summary), details:not([open]) > :not(summary) *"
+    every = "Array.from(document.querySelectorAll('a, button, summary, input, .box'))"
+    folded = "details:not([open]) > :not(summary), details:not([open]) > :not(summary) *, [hidden] *"
     wanted = page.run(f"return {every}.flatMap((e, i) => e.matches(arguments[0]) ? [] : [i])", folded)
     page.run("document.querySelector('.skip').focus()")
     reached = set()

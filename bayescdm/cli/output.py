@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from bayescdm.jsontext import facts_in_json, json_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bayescdm.fit import Fit
     from bayescdm.tables import Column, Table
 
-__all__ = ["NOT_CONVERGED", "end", "print_json", "print_table", "progress", "show_frame"]
+__all__ = ["NOT_CONVERGED", "end", "print_json", "print_table", "progress", "show_frame", "watching"]
 
 #: Exit status when results are shown that did not converge.
 NOT_CONVERGED = 3
@@ -33,20 +33,7 @@ WORD_WIDTH = 12
 def print_json(value: Any) -> None:
     """Print a value as JSON on stdout; what is not finite becomes null, what stdout cannot say is escaped."""
     knows_all = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    typer.echo(json.dumps(_finite(value), indent=2, ensure_ascii=not knows_all, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    """Plain Python values without NaN or infinity, which JSON does not know."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, dict):
-        return {str(key): _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    typer.echo(json_text(value, ascii_only=not knows_all))
 
 
 def print_table(frame: pd.DataFrame, columns: Sequence[Column], *, title: str, converged: bool) -> None:
@@ -132,7 +119,7 @@ def show_frame(
         with replacing(out, overwrite=overwrite) as unfinished:
             frame.to_csv(unfinished, index=False)
     if as_json:
-        print_json({"facts": frame.attrs, "rows": frame.to_dict("records")})
+        print_json({"facts": facts_in_json(frame.attrs), "rows": frame.to_dict("records")})
     else:
         converged = bool(frame.attrs.get("converged", 1))
         print_table(frame if shown is None else shown, columns, title=title, converged=converged)
@@ -141,7 +128,7 @@ def show_frame(
 
 
 def progress(message: str) -> bool:
-    """Say on stderr what takes long, if somebody is watching; silent when piped.
+    """Say on stderr what is going to take minutes, whoever listens: in a pipe a silent program looks dead.
 
     Parameters
     ----------
@@ -150,12 +137,16 @@ def progress(message: str) -> bool:
     Returns
     -------
     bool
-        Whether progress shall be shown.
+        Whether somebody is watching, and a bar shall be drawn.
     """
-    watched = sys.stderr.isatty()
-    if watched:
+    typer.echo(message, err=True)
+    return sys.stderr.isatty()
+
+
+def watching(message: str) -> None:
+    """Say on stderr what takes seconds, if somebody is watching."""
+    if sys.stderr.isatty():
         typer.echo(message, err=True)
-    return watched
 
 
 def end(fit: Fit) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -22,20 +23,37 @@ from bayescdm.cli.frame import (
     Unscored,
     app,
 )
-from bayescdm.cli.output import end, print_json, print_table, progress
+from bayescdm.cli.output import end, print_json, print_table, progress, watching
+from bayescdm.errors import RequestError, unknown_name
+from bayescdm.intervals import check_probability
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
     from bayescdm.report.answers import Answer
+    from bayescdm.report.document import Format
+    from bayescdm.report.families import FamilyReports
+    from bayescdm.report.family import FamilyReport
     from bayescdm.sampling import SamplerSettings
     from bayescdm.study import Study
+    from bayescdm.tables import Column
 
 __all__: list[str] = []
 
-#: Candidates printed in the terminal; the page and the JSON hold all.
+#: What `--family` takes for every family on one page.
+ALL = "all"
+#: Candidates printed in the terminal; the report and the JSON hold all.
 PRINTED = 15
 #: Columns that fit into a terminal, besides the interval.
 PRINTED_COLUMNS = ("backbone", "accuracy, %", "P(best)", "P(first is better)", "regret, points")
+#: The same of a family's position.
+PRINTED_POSITION = (
+    "quantity",
+    "mean",
+    "population",
+    "P(above population)",
+    "own runs alone",
+    "pooling, share of the way",
+)
 
 
 @app.command()
@@ -45,7 +63,7 @@ def report(
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="Page to write; bayescdm-STUDY.html here by default."),
+        typer.Option("--out", help="Report to write; bayescdm-STUDY.html here by default."),
     ] = None,
     candidates: CandidateFile = None,
     volume: Annotated[
@@ -75,45 +93,142 @@ def report(
     overwrite: Annotated[
         bool, typer.Option(help="Replace whatever file stands there; an earlier report is replaced anyway.")
     ] = False,
+    format: Annotated[
+        Literal["html", "md", "json"],
+        typer.Option("--format", help="What is written: a page, a text for a pull request, or JSON."),
+    ] = "html",
+    family: Annotated[
+        str | None,
+        typer.Option(help="Report on this family instead of ranking candidates; `all` for every family."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer which backbone is best and how sure, in the terminal and on one self-contained page."""
+    """Answer which backbone is best and how sure, in the terminal and in one self-contained report."""
     from bayescdm.atomic import check_place
     from bayescdm.fit import load_fit
-    from bayescdm.report.answers import answer
-    from bayescdm.report.make import report_answer
     from bayescdm.report.page import is_report
 
+    if family is not None and (candidates or smallest or largest):
+        raise RequestError(
+            "--family reports on the study's own backbones; leave out --candidates, --min-size and --max-size"
+        )
     refit = None
-    if source.endswith(".nc"):
-        fitted = load_fit(source)
-        page = _place(out, fitted.study.name)
-        check_place(page, overwrite=overwrite or is_report(page))
+    fitted = load_fit(source) if source.endswith(".nc") else None
+    study = load(source, benchmark, unscored=unscored) if fitted is None else fitted.study
+    place = _place(out, study.name, family, format)
+    replace = overwrite or is_report(place)
+    # Refused before minutes of sampling, not after.
+    check_place(place, overwrite=replace)
+    check_probability(prob)
+    _check_family(study, family)
+    if fitted is None:
+        again = sensitivity and family is None
+        fitted, refit = _fits(study, model, seed, sampler(draws, tune, chains), sensitivity=again)
+    asked: dict[str, Any] = {
+        "recipe": recipe,
+        "volume": None if volume is None else count("--volume", volume),
+        "prob": prob,
+    }
+    if family is not None:
+        _report_family(fitted, family, asked, place, format, overwrite=replace, as_json=as_json)
     else:
-        study = load(source, benchmark, unscored=unscored)
-        page = _place(out, study.name)
-        check_place(page, overwrite=overwrite or is_report(page))
-        fitted, refit = _fits(study, model, seed, sampler(draws, tune, chains), sensitivity=sensitivity)
-    asked = answer(
-        fitted,
-        candidates=candidates_of(fitted, candidates),
-        recipe=recipe,
-        volume=None if volume is None else count("--volume", volume),
-        sizes=_sizes(smallest, largest),
-        prob=prob,
-    )
-    progress(f"{fitted.study.name}: drawing the page")
-    report_answer(fitted, asked, page, sensitivity_fit=refit, overwrite=overwrite or is_report(page))
-    _show(asked, fitted, page, as_json=as_json)
+        asked |= {"candidates": candidates_of(fitted, candidates), "sizes": _sizes(smallest, largest)}
+        _report_answer(fitted, asked, refit, place, format, overwrite=replace, as_json=as_json)
     end(fitted)
 
 
-def _place(out: Path | None, study: str) -> Path:
-    """Return where the page goes: as asked, or named after the study in the current folder."""
+def _report_answer(
+    fitted: Fit,
+    asked: dict[str, Any],
+    refit: Fit | None,
+    place: Path,
+    format: Format,
+    *,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Answer which backbone, write the report and show the answer."""
+    from bayescdm.report.answers import answer
+    from bayescdm.report.make import answer_document
+
+    answered = answer(fitted, **asked)
+    watching(f"{fitted.study.name}: drawing the report")
+    document = answer_document(fitted, answered, sensitivity_fit=refit)
+    document.write(place, format=format, overwrite=overwrite)
+    if as_json:
+        print_json({"report": str(place), **document.to_dict()})
+    else:
+        changed = [
+            s for section in document.sections if section.name == "sensitivity" for s in section.sentences
+        ]
+        _show(answered, place, changed)
+
+
+def _report_family(
+    fitted: Fit,
+    family: str,
+    asked: dict[str, Any],
+    place: Path,
+    format: Format,
+    *,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Report on one family or on all."""
+    from bayescdm.report import family_report, family_reports
+
+    told: FamilyReport | FamilyReports
+    told = family_reports(fitted, **asked) if family == ALL else family_report(fitted, family, **asked)
+    watching(f"{fitted.study.name}: drawing the report")
+    document = told.document()
+    document.write(place, format=format, overwrite=overwrite)
+    if as_json:
+        print_json({"report": str(place), **document.to_dict()})
+        return
+    _show_positions(told, document.title)
+    typer.echo()
+    for sentence in document.sections[0].sentences:
+        typer.echo(sentence)
+    typer.echo(f"\nreport: {place}")
+
+
+def _show_positions(told: FamilyReport | FamilyReports, title: str) -> None:
+    """Print the rates of the families told of against the population."""
+    import pandas as pd
+
+    from bayescdm.columns import position_columns
+    from bayescdm.report.families import FamilyReports
+    from bayescdm.tables import Column
+
+    reports = list(told.reports) if isinstance(told, FamilyReports) else [told]
+    first = reports[0]
+    rows = pd.concat([report.position for report in reports], ignore_index=True)
+    every = position_columns(rows, first.question.prob)
+    columns = [column for column in every if column.title in PRINTED_POSITION or _is_interval(column)]
+    if len(reports) > 1:
+        rows = rows[rows["quantity"] == "A"]
+        columns[0] = Column("family", "family")
+    print_table(rows, columns, title=title, converged=first.converged)
+
+
+def _is_interval(column: Column) -> bool:
+    return isinstance(column.source, tuple) and column.source[0].startswith("posterior")
+
+
+def _check_family(study: Study, family: str | None) -> None:
+    """Refuse a family that the study does not have, before minutes of sampling."""
+    if family is not None and family != ALL and family not in study.families:
+        raise unknown_name("family", family, study.families)
+
+
+def _place(out: Path | None, study: str, family: str | None, format: str) -> Path:
+    """Return where the report goes: as asked, or named after study and family in the current folder."""
     if out is not None:
         return out
-    plain = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in study)
-    return Path(f"bayescdm-{plain}.html")
+    of_family = {None: "", ALL: "-families"}.get(family, f"-{family}")
+    name = f"{study}{of_family}"
+    safe = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name)
+    return Path(f"bayescdm-{safe}.{format}")
 
 
 def _sizes(smallest: str | None, largest: str | None) -> tuple[float, float] | None:
@@ -146,11 +261,8 @@ def _fits(
     return fitted, fit(missing, model=model, seed=seed, settings=settings, progress=watched)
 
 
-def _show(asked: Answer, fitted: Fit, page: Path, *, as_json: bool) -> None:
-    """Print the answer: as JSON, or the sentences, the first candidates and where the page is."""
-    if as_json:
-        print_json({**asked.to_dict(), "report": str(page), "warnings": fitted.facts()["warnings"]})
-        return
+def _show(asked: Answer, place: Path, changed: Sequence[str]) -> None:
+    """Print the answer: the first candidates, the sentences, and where the report is."""
     from bayescdm.columns import ranking_columns
     from bayescdm.wording import short_names
 
@@ -160,6 +272,6 @@ def _show(asked: Answer, fitted: Fit, page: Path, *, as_json: bool) -> None:
     title = f"first {len(first)} of {len(asked.ranking)} candidates"
     print_table(first, sorted(columns, key=shown.index), title=title, converged=asked.converged)
     typer.echo()
-    for sentence in (*asked.sentences, *asked.question.chosen):
+    for sentence in (*asked.sentences, *changed, *asked.question.chosen):
         typer.echo(sentence)
-    typer.echo(f"\nreport: {page}")
+    typer.echo(f"\nreport: {place}")

@@ -53,7 +53,7 @@ def family_draws(fit: Fit, *, volume: float | None = None, group: str = "posteri
     law = LawDraws.of(fit, group=group)
     families = law.labels["family"]
     rates = {rate: np.sqrt(law[rate][..., 0] * law[rate][..., 1]) for rate in RATES}
-    rates["A"] = rates["A"] - rates["Bm"] * _log_volume(fit, volume)
+    rates["A"] = rates["A"] - rates["Bm"] * stated_log_volume(fit, volume)
     family, variant = _cells(fit, law)
     B = law["B0"][:, family, variant] - law["Bm"][:, family, variant] * law["S"]
     members = family[:, None] == np.arange(len(families))
@@ -61,7 +61,7 @@ def family_draws(fit: Fit, *, volume: float | None = None, group: str = "posteri
     return xr.Dataset(
         {name: (("sample", "family"), values) for name, values in rates.items()},
         coords={"sample": law.sample, "family": families.to_numpy(object)},
-        attrs={"kind": "posterior", "volume": _volume(fit, volume)},
+        attrs={"kind": "posterior", "volume": stated_volume(fit, volume)},
     )
 
 
@@ -102,7 +102,7 @@ def compare_families(fit: Fit, *, volume: float | None = None, prob: float = 0.9
     >>> cdm.compare_families(fit).query("quantity == 'A'")  # doctest: +SKIP
     """
     posterior = _long(family_draws(fit, volume=volume))
-    counts = _counts(fit)
+    counts = informing_counts(fit)
     families = [family for family, _ in posterior]
     table = pd.DataFrame(
         {
@@ -116,7 +116,7 @@ def compare_families(fit: Fit, *, volume: float | None = None, prob: float = 0.9
     if "prior" in fit.draws.children:
         prior = _long(family_draws(fit, volume=volume, group="prior"))
         table = with_prior_ratio(table, np.stack(list(prior.values()), axis=1))
-    table.attrs = {**fit.facts(), "kind": "posterior", "prob": prob, "volume": _volume(fit, volume)}
+    table.attrs = {**fit.facts(), "kind": "posterior", "prob": prob, "volume": stated_volume(fit, volume)}
     return table
 
 
@@ -160,7 +160,7 @@ def compare_variants(fit: Fit, *, volume: float | None = None, prob: float = 0.9
     margin = values[..., 1] - values[..., 0]
     if not margin.any():
         raise ModelError(f"model '{fit.model}' has the same rates for base and instruct; nothing to compare")
-    counts = _counts(fit)
+    counts = informing_counts(fit)
     families = [family for family, _ in posterior]
     table = pd.DataFrame(
         {
@@ -177,7 +177,7 @@ def compare_variants(fit: Fit, *, volume: float | None = None, prob: float = 0.9
     if "prior" in fit.draws.children:
         prior = np.stack(list(_variant_draws(fit, volume, "prior").values()), axis=1)
         table = with_prior_ratio(table, prior[..., 1] - prior[..., 0], sd="difference_sd")
-    table.attrs = {**fit.facts(), "kind": "posterior", "prob": prob, "volume": _volume(fit, volume)}
+    table.attrs = {**fit.facts(), "kind": "posterior", "prob": prob, "volume": stated_volume(fit, volume)}
     return table
 
 
@@ -191,19 +191,27 @@ def _variant_draws(fit: Fit, volume: float | None, group: str) -> dict[tuple[str
     }
     S = {name: law["S"][:, family == position].mean(1) for position, name in enumerate(law.labels["family"])}
     if all(f"{rate}_contrast" in law for rate in RATES):
-        of_family = {ALL_FAMILIES: {rate: _population(law, rate) for rate in RATES}, **of_family}
+        of_family = {ALL_FAMILIES: {rate: population_rate(law, rate) for rate in RATES}, **of_family}
         S[ALL_FAMILIES] = law["S"].mean(1)
     draws = {}
     for name, rates in of_family.items():
-        rates["A"] = rates["A"] - rates["Bm"] * _log_volume(fit, volume)
+        rates["A"] = rates["A"] - rates["Bm"] * stated_log_volume(fit, volume)
         rates["mean_B"] = rates["B0"] - rates["Bm"] * S[name][:, None]
         draws.update({(name, quantity): rates[quantity] for quantity in QUANTITIES})
     return draws
 
 
-def _population(law: LawDraws, rate: str) -> np.ndarray:
-    """Population median of a rate by variant, (sample, variant)."""
-    half = law[f"{rate}_contrast"][:, None] * np.array([-0.5, 0.5])
+def population_rate(law: LawDraws, rate: str) -> np.ndarray:
+    """Population median of a rate by variant, (sample, variant).
+
+    Raises
+    ------
+    ModelError
+        The model has no population of families.
+    """
+    if f"{rate}_population" not in law:
+        raise ModelError("this model has no population of families to compare one with")
+    half = law.optional(f"{rate}_contrast")[:, None] * np.array([-0.5, 0.5])
     return law[f"{rate}_population"][:, None] * np.exp(half)
 
 
@@ -222,7 +230,7 @@ def _cells(fit: Fit, law: LawDraws) -> tuple[np.ndarray, np.ndarray]:
     return law.positions("family", backbones["family"]), pd.Index(VARIANTS).get_indexer(backbones["variant"])
 
 
-def _counts(fit: Fit) -> pd.DataFrame:
+def informing_counts(fit: Fit) -> pd.DataFrame:
     """Backbones, runs, base and instruct backbones that inform the fit, by family and in all."""
     constant = fit.group("constant_data")
     used = constant["backbone_of_run"].to_numpy()[constant["weight"].to_numpy() > 0]
@@ -240,7 +248,7 @@ def _counts(fit: Fit) -> pd.DataFrame:
     return counts
 
 
-def _volume(fit: Fit, volume: float | None) -> float:
+def stated_volume(fit: Fit, volume: float | None) -> float:
     """Return the volume at which A is stated, D_ref by default."""
     stated = fit.study.volume_ref if volume is None else volume
     if stated is None or not 0 < stated < np.inf:
@@ -248,5 +256,6 @@ def _volume(fit: Fit, volume: float | None) -> float:
     return float(stated)
 
 
-def _log_volume(fit: Fit, volume: float | None) -> float:
-    return float(np.log(_volume(fit, volume) / _volume(fit, None)))
+def stated_log_volume(fit: Fit, volume: float | None) -> float:
+    """Return ln(D/D_ref) of the volume at which A is stated."""
+    return float(np.log(stated_volume(fit, volume) / stated_volume(fit, None)))

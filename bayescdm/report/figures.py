@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Drawing
 
@@ -29,22 +30,45 @@ class Figure:
     ----------
     caption : str
         What it shows; also its name for readers who do not see it.
-    wide, narrow : str
-        SVG elements; style sheets show one of them.
+    name : str
+        Distinct on the page; starts every identifier inside.
+    draw : callable
+        Makes the figure for a width in inches.
     folded : str
         Words to unfold it by; empty when it stands open.
     """
 
     caption: str
-    wide: str
-    narrow: str
+    name: str
+    draw: Callable[[float], Drawing]
     folded: str = ""
 
     kind: ClassVar = "figure"
 
+    @property
+    def wide(self) -> str:
+        """SVG element for a desktop or paper; style sheets show this one or the narrow one."""
+        return _svg(f"{self.name}-w", self.draw, WIDE)
+
+    @property
+    def narrow(self) -> str:
+        """SVG element for a phone."""
+        return _svg(f"{self.name}-n", self.draw, NARROW)
+
+    def picture(self) -> bytes:
+        """Draw the figure as a PNG on white, for a file beside a text."""
+        settings: Any = {"backend": "agg"}
+        with theme("light"), mpl.rc_context(settings):
+            drawing = self.draw(WIDE)
+            written = io.BytesIO()
+            FigureCanvasAgg(drawing)
+            drawing.savefig(written, format="png", dpi=110, metadata={"Software": None})
+            plt.close(drawing)
+        return written.getvalue()
+
 
 def figure(name: str, caption: str, draw: Callable[[float], Drawing], *, folded: str = "") -> Figure:
-    """Draw a figure in both widths.
+    """Prepare a figure; it is drawn when a page or a file needs it.
 
     Parameters
     ----------
@@ -60,8 +84,7 @@ def figure(name: str, caption: str, draw: Callable[[float], Drawing], *, folded:
     -------
     Figure
     """
-    wide, narrow = (_svg(f"{name}-{label}", draw, width) for label, width in (("w", WIDE), ("n", NARROW)))
-    return Figure(caption, wide, narrow, folded)
+    return Figure(caption, name, draw, folded)
 
 
 def _svg(name: str, draw: Callable[[float], Drawing], width: float) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from bayescdm.atomic import check_place
 from bayescdm.predict import Candidates
 from bayescdm.report.answers import Answer, answer
-from bayescdm.report.page import render, write
+from bayescdm.report.document import Document, Format, check_format
 from bayescdm.report.sections import (
     answer_section,
     benchmark_section,
@@ -19,12 +19,12 @@ from bayescdm.report.sections import (
     trajectory_section,
 )
 from bayescdm.report.sensitivity import answer_again
-from bayescdm.report.trust import data_section, diagnostics_section, settings_section
+from bayescdm.report.trust import data_section, diagnostics_section, problem_of, settings_section
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["report", "report_answer"]
+__all__ = ["answer_document", "report", "report_answer"]
 
 
 def report(
@@ -39,9 +39,10 @@ def report(
     seed: int = 0,
     sensitivity_fit: Fit | None = None,
     models: Mapping[str, Fit] | None = None,
+    format: Format = "html",
     overwrite: bool = False,
 ) -> Path:
-    """Write one self-contained HTML page: the answer first, then what it stands on.
+    """Write one self-contained report: the answer first, then what it stands on.
 
     Parameters
     ----------
@@ -53,6 +54,8 @@ def report(
         The same study with flagged text scores treated as missing; the page says how the answer changes.
     models : mapping of str to Fit, optional
         Further fits of the same runs, by name, to compare with this one by PSIS-LOO.
+    format : {"html", "md", "json"}
+        A page, a text for a pull request with its figures in a folder beside it, or strict JSON.
     overwrite : bool
         Replace an existing file.
 
@@ -74,7 +77,9 @@ def report(
     asked = answer(
         fit, candidates=candidates, recipe=recipe, volume=volume, sizes=sizes, prob=prob, seed=seed
     )
-    return report_answer(fit, asked, out, sensitivity_fit=sensitivity_fit, models=models, overwrite=overwrite)
+    return report_answer(
+        fit, asked, out, sensitivity_fit=sensitivity_fit, models=models, format=format, overwrite=overwrite
+    )
 
 
 def report_answer(
@@ -84,13 +89,14 @@ def report_answer(
     *,
     sensitivity_fit: Fit | None = None,
     models: Mapping[str, Fit] | None = None,
+    format: Format = "html",
     overwrite: bool = False,
 ) -> Path:
-    """Write the page of an answer that was already worked out.
+    """Write the report of an answer that was already worked out.
 
     Parameters
     ----------
-    fit, out, sensitivity_fit, models, overwrite
+    fit, out, sensitivity_fit, models, format, overwrite
         As for `report`.
     asked : Answer
 
@@ -98,7 +104,31 @@ def report_answer(
     -------
     Path
     """
+    check_format(format)
     check_place(out, overwrite=overwrite)
+    document = answer_document(fit, asked, sensitivity_fit=sensitivity_fit, models=models)
+    return document.write(out, format=format, overwrite=overwrite)
+
+
+def answer_document(
+    fit: Fit,
+    asked: Answer,
+    *,
+    sensitivity_fit: Fit | None = None,
+    models: Mapping[str, Fit] | None = None,
+) -> Document:
+    """Lay an answer and what it stands on out as sections.
+
+    Parameters
+    ----------
+    fit, sensitivity_fit, models
+        As for `report`.
+    asked : Answer
+
+    Returns
+    -------
+    Document
+    """
     prob = asked.question.prob
     sections = [
         answer_section(fit, asked),
@@ -112,13 +142,11 @@ def report_answer(
     if models:
         sections.append(model_section({fit.model: fit, **models}))
     sections += [diagnostics_section(fit, prob), data_section(fit), settings_section(fit)]
-    diagnosis = fit.diagnose()
-    problem = "" if diagnosis.converged else f"{diagnosis}. Nothing below can be relied on."
     simulated = " (simulated)" if fit.study.simulated else ""
-    page = render(
+    return Document(
         f"Which backbone? {fit.study.name}{simulated}",
-        f"Posterior of the transfer–absorption law, model {fit.model}, {diagnosis.draws} draws.",
+        f"Posterior of the transfer–absorption law, model {fit.model}, {fit.diagnose().draws} draws.",
         sections,
-        problem=problem,
+        problem=problem_of(fit),
+        facts={**asked.to_dict(), "warnings": fit.facts()["warnings"]},
     )
-    return write(page, Path(out), overwrite=overwrite)

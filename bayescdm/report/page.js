@@ -13,6 +13,29 @@ function sortBy(button) {
 }
 for (const button of document.querySelectorAll("thead button"))
   button.addEventListener("click", () => sortBy(button));
+function showHints() {
+  for (const box of document.querySelectorAll(".box")) {
+    const more = box.scrollWidth > box.clientWidth + box.scrollLeft + 2;
+    box.classList.toggle("more", more);
+    box.previousElementSibling.querySelector(".hint").hidden = box.scrollWidth <= box.clientWidth + 2;
+  }
+}
+for (const box of document.querySelectorAll(".box")) box.addEventListener("scroll", showHints);
+for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", showHints);
+addEventListener("resize", showHints);
+showHints();
+for (const range of document.querySelectorAll(".slider input")) {
+  const slider = range.closest(".slider"), labels = range.dataset.labels.split("|");
+  const show = () => {
+    slider.querySelectorAll(".step").forEach((step, place) => { step.hidden = place !== range.valueAsNumber; });
+    slider.querySelector("output").textContent = labels[range.valueAsNumber];
+    range.setAttribute("aria-valuetext", labels[range.valueAsNumber]);
+    showHints();
+  };
+  range.addEventListener("input", show);
+  // A browser that restores the page restores the handle and not what it shows.
+  show();
+}
 document.getElementById("theme").addEventListener("click", () => {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark"

@@ -17,6 +17,12 @@ __all__ = ["is_report", "render", "write"]
 GENERATOR = "bayescdm"
 #: Characters in which the mark of this program is looked for.
 HEAD = 2000
+#: How it marks a page, JSON and Markdown.
+MARKS = (
+    f'<meta name="generator" content="{GENERATOR} ',
+    f'"generator": "{GENERATOR} ',
+    f"*Written by {GENERATOR} ",
+)
 
 
 def render(title: str, subtitle: str, sections: Sequence[Section], *, problem: str = "") -> str:
@@ -80,6 +86,7 @@ def is_report(path: Path) -> bool:
     """Whether a file was written by this program, so that a new report may take its place."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            return f'<meta name="generator" content="{GENERATOR} ' in file.read(HEAD)
+            head = file.read(HEAD)
     except OSError:
         return False
+    return any(mark in head for mark in MARKS)

@@ -15,7 +15,7 @@ from bayescdm.wording import short_count
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["SIZES", "Question", "ask"]
+__all__ = ["SIZES", "Question", "ask", "default_place"]
 
 #: Sizes of the candidates that a question is about when none are named, in parameters.
 SIZES = (1e9, 9e9)
@@ -92,16 +92,41 @@ def ask(
         chosen.append(said)
     elif sizes is not None:
         raise RequestError("sizes choose among the study's backbones; leave them out or name no candidates")
-    runs = fit.study.fitted_runs
+    recipe, volume, said_of_place = default_place(fit, fit.study.fitted_runs, recipe=recipe, volume=volume)
+    return Question(candidates, recipe, volume, prob, seed=seed, chosen=(*chosen, *said_of_place))
+
+
+def default_place(
+    fit: Fit, runs: pd.DataFrame, *, recipe: str | None, volume: float | None
+) -> tuple[str, float, list[str]]:
+    """Choose the recipe and the volume that were not asked for.
+
+    Parameters
+    ----------
+    fit : Fit
+    runs : DataFrame
+        Runs that the choice is about: all that inform the fit, or a family's.
+    recipe : str, optional
+    volume : float, optional
+
+    Returns
+    -------
+    recipe : str
+    volume : float
+        In the study's unit.
+    chosen : list of str
+        One sentence for each that was chosen.
+    """
+    chosen = []
     if recipe is None:
-        recipe = _most_common(runs.loc[runs["volume"].notna(), "recipe"], runs["recipe"])
+        recipe = str(_most_common(runs.loc[runs["volume"].notna(), "recipe"], runs["recipe"]))
         n = int((runs["recipe"] == recipe).sum())
         chosen.append(f"recipe {recipe}: the one with most runs of known volume ({n})")
     if volume is None:
-        volumes = runs.loc[runs["recipe"] == recipe, "volume"].dropna()
-        volume, said = _default_volume(fit, volumes)
+        every = fit.study.fitted_runs
+        volume, said = _default_volume(fit, every.loc[every["recipe"] == recipe, "volume"].dropna())
         chosen.append(said)
-    return Question(candidates, recipe, volume, prob, seed=seed, chosen=tuple(chosen))
+    return recipe, volume, chosen
 
 
 def _default_candidates(fit: Fit, sizes: tuple[float, float] | None) -> tuple[list[str], str]:

@@ -41,8 +41,9 @@ from bayescdm.report.figures import NARROW, figure
 from bayescdm.report.parts import Definitions, Notes, Part, Section
 from bayescdm.report.question import Question
 from bayescdm.report.sensitivity import changes, changes_in_words
+from bayescdm.report.volumes import moves_in_words, volume_slider
 from bayescdm.tables import Column, Table, table
-from bayescdm.wording import interval_label, probability, short_count
+from bayescdm.wording import interval_label, probability, short_count, signed_number
 
 __all__ = [
     "answer_section",
@@ -77,13 +78,15 @@ def answer_section(fit: Fit, answer: Answer) -> Section:
         return drawing
 
     where = f"{question.recipe}, {short_count(question.volume)} {fit.study.volume_unit}"
-    sentences = [*answer.sentences]
+    slider = volume_slider(fit, answer)
+    sentences = [*answer.sentences, moves_in_words(fit, answer, slider.frame)]
     if question.chosen:
         sentences.append("Not asked for, so chosen: " + "; ".join(question.chosen) + ".")
     parts: list[Part] = [
         figure("ranking", f"Expected accuracy with {interval}, and P(best). {where}.", draw_ranking),
         _ranking_table(answer, where),
         Definitions(RANKING_TERMS, folded="What the columns mean"),
+        slider,
         figure("ranks", f"Probability of each rank ({question.kind}). {where}.", draw_ranks),
     ]
     return Section("answer", "Answer", sentences, parts)
@@ -212,17 +215,14 @@ def _variants_in_words(fit: Fit, prob: float) -> list[str]:
     if row.empty:
         return []
     contrast = row.iloc[0]
+    above = probability(contrast["p_instruct_greater"])
     low, high = interval_columns("posterior", prob, of="difference")
     return [
         f"Over all families A is {contrast['base']:.2f} for base and {contrast['instruct']:.2f} for instruct "
-        f"backbones; the difference is {_signed(contrast['difference_mean'])} "
-        f"({interval_label('posterior', prob)} {_signed(contrast[low])} to {_signed(contrast[high])}), above "
-        f"zero with probability {probability(contrast['p_instruct_greater'])}."
+        f"backbones; the difference is {signed_number(contrast['difference_mean'], 2)} "
+        f"({interval_label('posterior', prob)} {signed_number(contrast[low], 2)} to "
+        f"{signed_number(contrast[high], 2)}), above zero with probability {above}."
     ]
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
 
 
 def benchmark_section(fit: Fit, prob: float) -> Section:

@@ -13,9 +13,9 @@ from bayescdm.plots import plot_convergence, plot_prior_posterior
 from bayescdm.report.figures import NARROW, figure
 from bayescdm.report.parts import Definitions, Notes, Part, Section
 from bayescdm.tables import Column, table
-from bayescdm.wording import interval_label, short_count
+from bayescdm.wording import counted, interval_label, short_count
 
-__all__ = ["data_section", "diagnostics_section", "settings_section"]
+__all__ = ["data_section", "diagnostics_section", "problem_of", "settings_section"]
 
 #: Quantities whose prior and posterior are drawn, where the model has them.
 SCALARS = {
@@ -28,6 +28,12 @@ SCALARS = {
     "tau": "spread of backbones τ",
     "sigma": "residual scale σ",
 }
+
+
+def problem_of(fit: Fit) -> str:
+    """Say what is wrong with the draws of a fit, for the banner; empty when they have converged."""
+    diagnosis = fit.diagnose()
+    return "" if diagnosis.converged else f"{diagnosis}. Nothing below can be relied on."
 
 
 def diagnostics_section(fit: Fit, prob: float) -> Section:
@@ -106,18 +112,23 @@ def data_section(fit: Fit) -> Section:
     simulated = (
         "a simulated study: its runs were drawn from known parameters" if study.simulated else "real runs"
     )
+    used = study.fitted_runs
+    of_families = study.backbones.loc[used["backbone"], "family"].nunique()
     sentences = [
-        f"{study.name} ({simulated}): {len(study.fitted_runs)} of {len(study.runs)} runs inform the law, on "
-        f"{study.fitted_runs['backbone'].nunique()} backbones of "
-        f"{study.backbones.loc[study.fitted_runs['backbone'], 'family'].nunique()} families under "
-        f"{study.fitted_runs['recipe'].nunique()} recipes; {len(study.scored)} backbones have text scores "
-        f"on {study.text_scores.shape[1]} benchmarks.",
+        f"{study.name} ({simulated}): {len(used)} of {counted(len(study.runs), 'run')} inform the law, on "
+        f"{counted(used['backbone'].nunique(), 'backbone')} of {counted(of_families, 'family')} under "
+        f"{counted(used['recipe'].nunique(), 'recipe')}; {counted(len(study.scored), 'backbone')} of the "
+        f"study have text scores, on {counted(study.text_scores.shape[1], 'benchmark')}.",
     ]
     if by_severity["warning"]:
-        sentences.append(f"{len(by_severity['warning'])} warnings limit the answers:")
+        n = len(by_severity["warning"])
+        sentences.append(f"{counted(n, 'warning')} {'limits' if n == 1 else 'limit'} the answers:")
     parts: list[Part] = [
         Notes(by_severity["warning"]),
-        Notes(by_severity["note"], folded=f"{len(by_severity['note'])} notes on what was done to the data"),
+        Notes(
+            by_severity["note"],
+            folded=f"{counted(len(by_severity['note']), 'note')} on what was done to the data",
+        ),
         table("recipes", "Runs of each recipe", recipes, RECIPE_COLUMNS, folded="Recipes"),
         table("families-data", "Backbones of each family", families, FAMILY_COLUMNS, folded="Families"),
     ]
@@ -163,5 +174,5 @@ def settings_section(fit: Fit) -> Section:
     cited = [Note("source", source) for source in listed]
     parts: list[Part] = [Definitions(items)]
     if cited:
-        parts.append(Notes(cited, folded=f"{len(cited)} sources"))
+        parts.append(Notes(cited, folded=counted(len(cited), "source")))
     return Section("settings", "Settings, versions and sources", [], parts)

@@ -1,0 +1,101 @@
+"""The reports of all families of a fit, on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bayescdm.compare.positions import EQUIVALENT
+from bayescdm.predict import LawDraws
+from bayescdm.report.document import Document, Format
+from bayescdm.report.family import FamilyReport, family_report
+
+if TYPE_CHECKING:
+    from bayescdm.fit import Fit
+
+__all__ = ["FamilyReports", "family_reports"]
+
+
+@dataclass(frozen=True)
+class FamilyReports:
+    """Reports of several families of one fit.
+
+    Parameters
+    ----------
+    reports : sequence of FamilyReport
+        Those with most runs first.
+    """
+
+    reports: Sequence[FamilyReport]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What the overview says."""
+        return tuple(self.document().sections[0].sentences)
+
+    def document(self) -> Document:
+        """Return the reports as sections, an overview first."""
+        from bayescdm.report.family_sections import families_document
+
+        return families_document(self.reports)
+
+    def to_html(self) -> str:
+        """Return one self-contained page."""
+        return self.document().to_html()
+
+    def to_md(self) -> str:
+        """Return a text for a pull request; figures are left out, and it is said that they are."""
+        return self.document().to_md()
+
+    def to_json(self) -> str:
+        """Return sentences and tables as strict JSON."""
+        return self.document().to_json()
+
+    def write(self, path: str | Path, *, format: Format = "html", overwrite: bool = False) -> Path:
+        """Write the reports; see `bayescdm.report.document.Document.write`."""
+        return self.document().write(path, format=format, overwrite=overwrite)
+
+    def __str__(self) -> str:
+        """Return the sentences of the overview, a line each."""
+        return "\n".join(self.sentences)
+
+
+def family_reports(
+    fit: Fit,
+    *,
+    recipe: str | None = None,
+    volume: float | None = None,
+    prob: float = 0.9,
+    equivalent: float = EQUIVALENT,
+    seed: int = 0,
+) -> FamilyReports:
+    """Work out what the draws say of every family that the law can place.
+
+    Parameters
+    ----------
+    fit, recipe, volume, prob, equivalent, seed
+        As for `bayescdm.report.family_report`; without a recipe each family is asked under its own.
+
+    Returns
+    -------
+    FamilyReports
+
+    Raises
+    ------
+    NotFoundError, RequestError, ModelError
+        As for `bayescdm.report.family_report`.
+
+    Examples
+    --------
+    >>> import bayescdm as cdm
+    >>> cdm.family_reports(cdm.fit("open-vlm")).write("families.html")  # doctest: +SKIP
+    """
+    study = fit.study
+    placed = study.backbones.loc[study.scored.union(study.placed_by_size), "family"]
+    runs = study.fitted_runs["backbone"].map(study.backbones["family"]).value_counts()
+    known = set(LawDraws.of(fit, 1).families)
+    families = sorted(placed.unique(), key=lambda f: (f not in known, -int(runs.get(f, 0)), f))
+    asked = {"recipe": recipe, "volume": volume, "prob": prob, "equivalent": equivalent, "seed": seed}
+    return FamilyReports(tuple(family_report(fit, family, **asked) for family in families))  # type: ignore[arg-type]

@@ -1,0 +1,272 @@
+"""The report of one family: its sentences are its numbers, and page, text and JSON say the same."""
+
+import json
+import re
+from dataclasses import replace
+from html import unescape
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import bayescdm as cdm
+from bayescdm import cli
+from bayescdm.errors import NotFoundError, RequestError
+from bayescdm.predict import predict_draws
+from bayescdm.report.family import same_size_pairs
+from bayescdm.tables import written
+from bayescdm.wording import probability
+
+
+@pytest.fixture(scope="module")
+def fit(known_fit):
+    fit = known_fit(2000)
+    backbones = fit.study.backbones.copy()
+    # f-base and f-instruct are one size; so are g-base and g-instruct.
+    backbones["params"] = [2e9, 2e9, 4e9, 7e9, 4.02e9, 9e9, 1e9]
+    return replace(fit, study=replace(fit.study, backbones=backbones), settings={"seed": 3})
+
+
+@pytest.fixture(scope="module")
+def report(fit):
+    return cdm.family_report(fit, "F")
+
+
+@pytest.fixture(scope="module")
+def page(report):
+    with mpl.rc_context({"backend": "agg"}):
+        return report.to_html()
+
+
+def cells(page, name):
+    """Texts of the cells of a table of the page, row by row, without the header."""
+    body = re.search(rf'<table id="{name}".*?<tbody>(.*?)</tbody>', page, re.S).group(1)
+    rows = re.findall(r"<tr>(.*?)</tr>", body, re.S)
+    return [[unescape(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S)] for row in rows]
+
+
+def said(report, name):
+    """Sentences of one section."""
+    return " ".join(next(s for s in report.document().sections if s.name == name).sentences)
+
+
+# --- what it says -----------------------------------------------------------------------------------
+
+
+def test_position_is_said_with_its_numbers(report):
+    row = report.position.set_index("quantity").loc["A"]
+    text = said(report, "answer")
+    assert f"A = {written(row['mean'], 'number')} (posterior, 90 % interval" in text
+    assert f"against {written(row['population'], 'number')}; above the population's with probability " in text
+    assert probability(row["p_greater"]) in text
+    assert "puts A at" in text
+    assert f"{written(row['separate'], 'number')} ± {written(row['separate_sd'], 'number')}" in text
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"), [(4.0, "F has a higher transfer rate"), (0.25, "F has a lower transfer rate")]
+)
+def test_a_family_that_differs_is_told_from_the_population(known_fit, factor, words):
+    A = known_fit(500).posterior["A"].to_numpy() * np.array([[factor], [1.0]])
+    assert words in str(cdm.family_report(known_fit(500, A=(("family", "variant"), A)), "F"))
+
+
+def test_pairs_are_of_one_size_and_paired_by_draw(fit, report):
+    assert same_size_pairs(fit, ["f-base", "f-instruct", "f-other"]) == [("f-base", "f-instruct")]
+    question = report.question
+    draws = predict_draws(
+        fit, ["f-base", "f-instruct"], volumes=question.volume, recipe=question.recipe, kind="backbone"
+    )
+    margin = draws.sel(backbone="f-instruct") - draws.sel(backbone="f-base")
+    row = report.pairs[report.pairs["volume"] == question.volume].iloc[0]
+    assert row["difference_mean"] == pytest.approx(float(margin.mean()))
+    assert row["p_instruct_greater"] == pytest.approx(float((margin > 0).mean()))
+    assert "f-instruct" in said(report, "pairs")
+
+
+def test_a_family_without_a_pair_says_so(fit):
+    assert "no base and instruct backbone of one size" in said(cdm.family_report(fit, "N"), "pairs")
+
+
+def test_without_runs_only_the_population_speaks(fit):
+    report = cdm.family_report(fit, "N")
+    assert not report.has_runs
+    assert report.sentences[0] == (
+        "No run of the study uses N: only the population of families speaks of it, and its rates are drawn "
+        "from it."
+    )
+    assert "Without runs of its own nothing brings N near any family" in said(report, "nearest")
+    assert report.runs.empty
+
+
+def test_strengths_and_taxes_follow_the_table(report):
+    text = said(report, "text-scores")
+    mean = report.text_scores[report.text_scores["backbone"] == "mean of its backbones"]
+    for row in mean.to_dict("records"):
+        strong = row["mean"] > 0 and row["p_positive"] >= 0.9
+        assert (f"{row['benchmark']} (+" in text.partition("Weaknesses")[0]) == strong
+        tax = row["p_tax"] >= 0.9 and row["score"] > row["population_mean"]
+        assert (f"{row['benchmark']} (P(tax)" in text) == tax
+
+
+def test_what_is_extrapolated_is_said(fit):
+    scores = fit.study.text_scores.copy()
+    scores.loc["f-other"] = 0.99
+    far = replace(fit, study=replace(fit.study, text_scores=scores))
+    report = cdm.family_report(far, "F")
+    assert report.backbones.set_index("backbone").at["f-other", "extrapolation"]
+    assert "f-other is an extrapolation in capability beyond what was observed in runs." in str(report)
+    assert "1 backbone of it is larger than the largest with a run under wide (4B parameters)" in str(report)
+
+
+def test_a_model_of_one_rate_for_all_says_so(known_fit):
+    draws = known_fit(300).posterior
+    population = {rate: draws[f"{rate}_population"].to_numpy()[..., None, None] for rate in ("A", "B0", "Bm")}
+    same = {rate: (("family", "variant"), np.tile(v, (1, 1, 2, 2))) for rate, v in population.items()}
+    parts = ("family_scale", "contrast", "contrast_scale")
+    gone = [f"{rate}_{part}" for rate in population for part in parts]
+    report = cdm.family_report(known_fit(300, without=gone, **same), "F")
+    assert "gives all families the same rates" in str(report)
+    assert report.contrasts.empty
+
+
+# --- what is refused --------------------------------------------------------------------------------
+
+
+def test_unknown_families_are_refused_with_the_nearest(fit):
+    with pytest.raises(NotFoundError, match="family 'f' is not known; did you mean 'F'"):
+        cdm.family_report(fit, "f")
+    scores = fit.study.text_scores.copy()
+    scores.loc["n-base"] = np.nan
+    with pytest.raises(RequestError, match="family 'N': none of its backbones has text scores"):
+        cdm.family_report(replace(fit, study=replace(fit.study, text_scores=scores)), "N")
+
+
+def test_draws_that_did_not_converge_are_announced_everywhere(known_fit):
+    report = cdm.family_report(known_fit(50), "F")
+    with mpl.rc_context({"backend": "agg"}):
+        page, text, told = report.to_html(), report.to_md(), json.loads(report.to_json())
+    assert report.sentences[0].startswith("NOT CONVERGED")
+    assert 'role="alert"' in page
+    assert all("converged" in figure for figure in re.findall(r"<svg.*?</svg>", page, flags=re.S))
+    assert text.index("> **NOT CONVERGED.**") < text.index("##")
+    assert text.count("**not converged**") == 5
+    assert told["converged"] is False
+    assert told["problem"]
+
+
+# --- page, text and JSON ----------------------------------------------------------------------------
+
+
+def tables_of(told):
+    return {part["name"]: part for section in told["sections"] for part in section["parts"] if "rows" in part}
+
+
+def test_page_text_and_json_hold_the_same_numbers(report, page):
+    told = json.loads(report.to_json(), parse_constant=lambda name: pytest.fail(name))
+    plain = re.sub(r"\\(.)", r"\1", report.to_md())
+    tables = {part.name: part for s in report.document().sections for part in s.parts if part.kind == "table"}
+    assert tables.keys() == tables_of(told).keys()
+    for name, table in tables.items():
+        rows = tables_of(told)[name]["rows"]
+        assert len(rows) == len(cells(page, name)) == len(table.rows)
+        for row, shown in zip(rows, cells(page, name)):
+            for column, cell in zip(table.columns, shown):
+                ends = [column.source] if isinstance(column.source, str) else column.source
+                values = [row[end] if row[end] is not None else np.nan for end in ends]
+                assert " to ".join(written(value, column.form) for value in values) == cell
+        if not table.folded:
+            for shown in cells(page, name):
+                assert f"| {' | '.join(shown)} |" in plain
+    for section in told["sections"]:
+        for sentence in section["sentences"]:
+            assert sentence in plain
+
+
+def test_text_holds_no_markup_and_says_what_it_leaves_out(report):
+    text = report.to_md()
+    assert not re.search(r"(?<!\\)<[a-zA-Z/!]", text)
+    assert "figure: Transfer rate A of each family" in text
+    assert "- All quantities" in text
+    tables = [line for line in text.splitlines() if line.startswith("|")]
+    assert all(line.endswith("|") for line in tables)
+
+
+def test_written_text_has_its_figures_beside_it(report, tmp_path):
+    with mpl.rc_context({"backend": "agg"}):
+        report.write(tmp_path / "f.md", format="md")
+    text = (tmp_path / "f.md").read_text(encoding="utf-8")
+    pictures = re.findall(r"!\[.*?\]\((.*?)\)", text)
+    assert len(pictures) == 5
+    assert all((tmp_path / place).read_bytes().startswith(b"\x89PNG") for place in pictures)
+    with pytest.raises(RequestError, match="exists already"):
+        report.write(tmp_path / "f.md", format="md")
+    with pytest.raises(RequestError, match="format 'pdf' is none of html, md, json"):
+        report.write(tmp_path / "f.pdf", format="pdf")
+
+
+def test_all_families_stand_on_one_page(fit):
+    reports = cdm.family_reports(fit)
+    assert [report.family for report in reports.reports] == ["F", "G", "N"]
+    with mpl.rc_context({"backend": "agg"}):
+        page = reports.to_html()
+    identifiers = re.findall(r'\bid="([^"]+)"', page)
+    assert len(identifiers) == len(set(identifiers))
+    assert [row[0] for row in cells(page, "positions-all")] == ["F", "F", "G", "G", "N", "N"]
+    told = json.loads(reports.to_json())
+    assert [entry["family"] for entry in told["families"]] == ["F", "G", "N"]
+    assert "3 families of made by hand can be placed" in str(reports)
+
+
+# --- the command ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    return lambda *arguments: CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def saved(fit, tmp_path_factory):
+    return fit.save(tmp_path_factory.mktemp("fits") / "fit.nc")
+
+
+def test_terminal_json_and_file_agree(run, saved, report, tmp_path):
+    shown = run("report", saved, "--family", "F", "--format", "md")
+    assert shown.exit_code == 0, shown.stderr
+    assert shown.stdout.endswith("report: bayescdm-made-by-hand-F.md\n")
+    for sentence in report.sentences:
+        assert sentence in shown.stdout
+    told = run("report", saved, "--family", "F", "--format", "json", "--json")
+    document = json.loads(told.stdout)
+    written_to = document.pop("report")
+    assert json.loads((tmp_path / written_to).read_text(encoding="utf-8")) == document
+    assert document == json.loads(report.to_json())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--family", "Fs"), "family 'Fs' is not known; did you mean 'F'?"),
+        (("--family", "F", "--min-size", "1B"), "--family reports on the study's own backbones; leave out"),
+        (("--family", "F", "--prob", "1.5"), "probability 1.5 is not between 0 and 1"),
+    ],
+)
+def test_mistakes_are_one_line(run, saved, arguments, line):
+    result = run("report", saved, *arguments)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(line)
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_an_unknown_family_is_refused_before_minutes_of_sampling(run, monkeypatch):
+    import sys
+
+    monkeypatch.setattr(sys.modules["bayescdm.fit"], "fit", lambda *_, **__: pytest.fail("sampled"))
+    result = run("report", "open-vlm", "--family", "Qwen25")
+    assert result.exit_code == 1
+    assert "did you mean 'Qwen2.5'" in result.stderr
