@@ -52,7 +52,7 @@ class SamplerSettings:
         Chains sampled at once; the draws do not depend on it.
     """
 
-    draws: int = 2500
+    draws: int = 4000
     tune: int = 1500
     chains: int = 4
     target_accept: float = 0.98
