@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     )
     from bayescdm.report import Answer, FamilyReport, answer, family_report, family_reports, report
     from bayescdm.sampling import SamplerSettings
-    from bayescdm.simulate import simulate
+    from bayescdm.simulate import simulate, simulate_from, write_study
     from bayescdm.study import Study
     from bayescdm.validate import (
         Validation,
@@ -138,9 +138,11 @@ _HOME = {
     "report": "report",
     "separate_rates": "compare",
     "simulate": "simulate",
+    "simulate_from": "simulate",
     "text_contributions": "compare",
     "transfer_coefficients": "compare",
     "validate": "validate",
+    "write_study": "simulate",
 }
 
 __all__ = [
@@ -210,9 +212,11 @@ __all__ = [
     "report",
     "separate_rates",
     "simulate",
+    "simulate_from",
     "text_contributions",
     "transfer_coefficients",
     "validate",
+    "write_study",
 ]
 
 

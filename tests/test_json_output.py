@@ -65,6 +65,7 @@ COMMANDS = {
     "check a packaged study": ("check", "open-vlm"),
     "check --fix": ("check", "study", "--fix", "OUT/cleaned"),
     "datasets": ("datasets",),
+    "simulate": ("simulate", "--out", "OUT/simulated"),
     "fit": ("fit", "study", "--out", "OUT/new.nc"),
     "predict": ("predict", "fit.nc", "--volume", "1M", "--recipe", "new"),
     "predict candidates": ("predict", "fit.nc", "--volume", "1M", "--candidates", "mine.csv"),

@@ -1,13 +1,13 @@
-"""Commands about studies: ``check`` and ``datasets``. Nothing here needs the sampler."""
+"""Commands about studies: ``check``, ``datasets`` and ``simulate``. Nothing here needs the sampler."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bayescdm.cli.frame import AsJson, app
+from bayescdm.cli.frame import AsJson, Overwrite, Seed, app
 from bayescdm.cli.output import print_json
 
 __all__: list[str] = []
@@ -58,3 +58,48 @@ def datasets(as_json: AsJson = False) -> None:
             f"  {study.n_text_benchmarks} text benchmarks, {study.n_benchmarks} multimodal ones\n"
             f"  sources: {study.sources}"
         )
+
+
+@app.command()
+def simulate(
+    out: Annotated[Path, typer.Option(help="Folder for the study's files; made when it is missing.")],
+    seed: Seed = 0,
+    families: Annotated[
+        int | None,
+        typer.Option(min=1, help="This many families, 0.5B to 10B, instead of the paper's roster."),
+    ] = None,
+    backbones_per_cell: Annotated[
+        int | None,
+        typer.Option(min=1, help="Base models, and instruct models, of each of those families (3)."),
+    ] = None,
+    text_benchmarks: Annotated[
+        int | None, typer.Option(min=1, help="Text benchmarks of such a study (40).")
+    ] = None,
+    recipes: Annotated[int, typer.Option(min=1, help="Recipes, each run by every backbone.")] = 1,
+    missing_runs: Annotated[float | None, typer.Option(help="Share of runs that are not measured.")] = None,
+    missing_text: Annotated[
+        float | None, typer.Option(help="Share of text scores that are not measured.")
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a simulated study: the paper's roster near its tables, or families of your number."""
+    from bayescdm.describe import describe, summarise
+    from bayescdm.simulate import simulate as of_paper
+    from bayescdm.simulate import simulate_from, write_study
+
+    sizes = {
+        "n_families": families,
+        "backbones_per_cell": backbones_per_cell,
+        "n_text_benchmarks": text_benchmarks,
+    }
+    sizes = {name: size for name, size in sizes.items() if size is not None}
+    shares = {"missing_runs": missing_runs, "missing_text": missing_text}
+    given: Any = {"n_recipes": recipes} | {name: s for name, s in shares.items() if s is not None}
+    study = simulate_from(seed, **sizes, **given) if sizes else of_paper(seed, **given)
+    write_study(study, out, overwrite=overwrite)
+    if as_json:
+        print_json({"folder": str(out), **summarise(study)})
+        return
+    typer.echo(describe(study))
+    typer.echo(f"\nwritten to {out}, with the truth in {out / 'truth.json'}")

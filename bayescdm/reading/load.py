@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +23,9 @@ from bayescdm.reading.text_scores import TextTable, text_table
 from bayescdm.study import Study
 
 __all__ = ["StudyFiles", "load_study", "read_candidates", "read_files", "read_runs", "read_text_scores"]
+
+#: What a study says whose ``study.toml`` labels it so.
+SIMULATED = Note("simulated", "runs and text scores were drawn from known parameters", "note", "study.toml")
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,8 @@ def load_study(path_or_name: str | Path, *, benchmarks: str | Sequence[str] | No
     files.findings.raise_problems()
     assert files.text is not None and files.runs is not None  # otherwise a problem said why
     study = _study(files.text, files.runs, files.settings, folder.resolve().name, benchmarks)
+    if study.simulated:
+        study = replace(study, truth=_truth(folder / "truth.json")).with_notes(SIMULATED)
     return study.with_notes(*files.findings.notes, *study.unscored_notes(), *_outliers(study))
 
 
@@ -301,6 +308,7 @@ def _study(
         volume_unit=runs.volume_unit,
         volume_ref=settings.volume_ref,
         notes=left_out,
+        simulated=settings.simulated,
         settings={
             "benchmarks": wanted if isinstance(wanted, str) else list(wanted),
             "benchmark_groups": {group: list(names) for group, names in settings.groups.items()},
@@ -310,6 +318,19 @@ def _study(
             "recipe_columns": runs.columns.recipe,
         },
     )
+
+
+def _truth(path: Path) -> dict[str, Any]:
+    """Known parameters of a simulated study; none where their file is missing."""
+    if not path.exists():
+        return {}
+    try:
+        truth = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{path.name}: is not valid JSON: {error}") from error
+    if not isinstance(truth, dict):
+        raise InputError(f"{path.name}: holds no parameters by name; simulate the study again")
+    return truth
 
 
 def _outliers(study: Study) -> tuple[Note, ...]:

@@ -60,6 +60,7 @@ _KEYS: dict[str, tuple[Callable[[Any], bool], str]] = {
         "a table of lists of texts",
     ),
     "volume_ref": (_is_number, "a number above 0"),
+    "simulated": (lambda x: isinstance(x, bool), "true or false"),
 }
 
 
@@ -93,6 +94,8 @@ class Settings:
         Named groups of benchmarks.
     volume_ref : float, optional
         D_ref, an absolute count.
+    simulated : bool
+        Whether the figures were drawn from known parameters, those in ``truth.json``.
     """
 
     name: str | None = None
@@ -108,6 +111,7 @@ class Settings:
     benchmark: str | None = None
     groups: Mapping[str, list[str]] = field(default_factory=dict)
     volume_ref: float | None = None
+    simulated: bool = False
 
 
 def read_settings(path: Path, findings: Findings) -> Settings:
@@ -156,6 +160,7 @@ def read_settings(path: Path, findings: Findings) -> Settings:
         benchmark=given.get("benchmark"),
         groups=given.get("groups", {}),
         volume_ref=given.get("volume_ref"),
+        simulated=given.get("simulated", False),
     )
 
 

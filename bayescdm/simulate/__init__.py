@@ -5,8 +5,9 @@ the law, so that the truth holds exactly whatever the noise. Accuracy is the tra
 backbone intercept, a recipe effect and a heavy-tailed residual.
 """
 
+from bayescdm.simulate.folder import write_study
 from bayescdm.simulate.paper import simulate
 from bayescdm.simulate.rates import DEFAULT_RATES, RatePopulation
 from bayescdm.simulate.studies import simulate_from, true_accuracy
 
-__all__ = ["DEFAULT_RATES", "RatePopulation", "simulate", "simulate_from", "true_accuracy"]
+__all__ = ["DEFAULT_RATES", "RatePopulation", "simulate", "simulate_from", "true_accuracy", "write_study"]

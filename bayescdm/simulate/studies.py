@@ -206,13 +206,15 @@ def true_accuracy(
     Raises
     ------
     RequestError
-        When the study is not simulated.
+        When the study is not simulated, or its truth is lost.
     NotFoundError
         When a backbone or recipe is unknown.
     """
     truth = study.truth
     if not study.simulated:
         raise RequestError(f"study '{study.name}' is not simulated: nobody knows its true accuracy")
+    if not truth:
+        raise RequestError(f"study '{study.name}' came without its truth.json: its true accuracy is lost")
     labels = pd.Index(backbone)
     S = look_up(truth["S"], labels, "backbone")
     cells = study.backbones.loc[labels, ["family", "variant"]].to_numpy()
