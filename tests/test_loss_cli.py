@@ -102,6 +102,17 @@ def test_point_fit_of_the_packaged_points(run):
     assert answer["scope"]["data_distribution"] == "MassiveText"
 
 
+def test_point_fit_of_contrastive_models_has_a_law_for_each_training_set_and_one_scope(run):
+    result = run("loss", "openclip", "--point")
+    assert result.exit_code == 0, result.stderr
+    for part in ("LAION-80M\nbeta ", "LAION-2B\nbeta ", "CLIP-WIT\nbeta ", "[optimum-at-bound] ln floor"):
+        assert part in result.stdout
+    assert result.stdout.count("ImageNet zero-shot error (fraction)") == 1
+    refused = run("loss", "openclip", "--point", "--law", "contrastiv")
+    assert refused.exit_code == 1
+    assert refused.stderr.strip() == "loss law 'contrastiv' is not known; did you mean 'contrastive'?"
+
+
 def test_users_logs_are_read_prepared_and_fitted_by_family(run, logs):
     result = run("loss", str(logs), "--law", "compute", "--point", "--resamples", "3", "--prob", "0.8")
     assert result.exit_code == 0

@@ -91,7 +91,8 @@ def test_all_problems_come_at_once_with_row_column_and_value(folder):
     text = str(caught.value)
     assert "run 'large' has losses but no row here" in text
     assert "run 'small', params: value '1B x 3' is a product" in text
-    assert "run 'large': its params is not stated" in text
+    # A run without a row, or with a count that cannot be read, is told once.
+    assert "is not stated" not in text
 
 
 def test_columns_of_other_names_are_named_by_the_user(folder):
@@ -119,6 +120,96 @@ def test_blank_rows_diverged_losses_and_resumed_steps_are_told(folder):
     study = read_loss_logs(folder / "log.csv")
     assert {n.code for n in study.notes} >= {"rows-without-loss", "loss-not-finite", "logged-twice"}
     assert study.points.set_index(["run", "step"]).loc[("small", 80), "loss"] == 0.77
+
+
+def test_losses_logged_as_nan_are_a_run_that_diverged_and_empty_cells_are_not(folder):
+    table = long_table().astype({"train/loss": object})
+    table.iloc[[2, 5], 2] = "NaN"
+    table.iloc[len(STEPS) + 4, 2] = "-inf"
+    table.iloc[9, 2] = ""
+    table.to_csv(folder / "log.csv", index=False)
+    told = {note.code: note.message for note in read_loss_logs(folder / "log.csv").notes}
+    assert told["loss-not-finite"] == (
+        "3 losses are not finite (run 'small' at steps 30, 60; run 'large' at step 50) and were left out: "
+        "did the run diverge?"
+    )
+    assert told["rows-without-loss"] == "1 row has no loss"
+    table.iloc[[2, len(STEPS) + 4], 2] = 1.0
+    table.to_csv(folder / "log.csv", index=False)
+    told = {note.code: note.message for note in read_loss_logs(folder / "log.csv").notes}
+    assert told["loss-not-finite"].startswith(
+        "1 loss is not finite (run 'small' at step 60) and was left out"
+    )
+
+
+def test_rows_are_lines_of_the_file_blank_ones_counted(folder):
+    lines = ["", "run,step,loss", "small,10,1.5", "", "small,20,-1", "small,30,-1", "large,10,n.b."]
+    (folder / "log.csv").write_text("\n".join(lines))
+    with pytest.raises(InputError) as caught:
+        read_loss_logs(folder / "log.csv")
+    assert caught.value.problems == ["log.csv, row 7, column 'loss': 'n.b.' is not a number"]
+    (folder / "log.csv").write_text("\n".join(lines[:-1]))
+    with pytest.raises(InputError) as caught:
+        read_loss_logs(folder / "log.csv")
+    assert caught.value.problems == [
+        "log.csv, row 5 (run 'small'): loss -1 is not above 0, and so in 1 more of its rows"
+    ]
+
+
+def test_rows_of_a_panel_are_lines_of_the_file_and_its_columns_are_named(folder):
+    lines = ["Step,small - train/loss,large - train/loss", "10,2.0,1.9", "20,2.0,oops", "30,1.8,0"]
+    (folder / "panel.csv").write_text("\n".join(lines))
+    with pytest.raises(InputError, match=r"panel\.csv, row 3, column 'large - train/loss': 'oops'"):
+        read_loss_logs(folder / "panel.csv")
+    (folder / "panel.csv").write_text("\n".join(lines).replace("oops", "1.8"))
+    with pytest.raises(InputError, match=r"panel.csv, row 4 \(run 'large'\): loss 0 is not above 0"):
+        read_loss_logs(folder / "panel.csv")
+
+
+def test_step_nought_has_seen_no_token_and_hides_no_other_problem(folder):
+    table = pd.concat(
+        [pd.DataFrame({"Name": ["small"], "global_step": [0], "train/loss": [11.0]}), long_table()]
+    )
+    table.to_csv(folder / "log.csv", index=False)
+    study = read_loss_logs(folder / "log.csv")
+    assert study.volume.min() == 10e6
+    (note,) = [note for note in study.notes if note.code == "untrained-left-out"]
+    assert note.message.startswith("1 loss was logged before any token was seen")
+    table.assign(**{"train/loss": -1.0}).to_csv(folder / "log.csv", index=False)
+    with pytest.raises(InputError) as caught:
+        read_loss_logs(folder / "log.csv")
+    assert len(caught.value.problems) == 2
+    assert "volume" not in str(caught.value)
+
+
+def test_a_missing_loss_column_is_told_with_the_nearest_title(folder):
+    table = long_table().rename(columns={"train/loss": "train_los"}).drop(columns="eval/loss")
+    table.to_csv(folder / "log.csv", index=False)
+    with pytest.raises(InputError, match=r"no column for loss.*--column loss=train_los") as caught:
+        read_loss_logs(folder / "log.csv")
+    assert len(caught.value.problems) == 1
+    table[table["Name"] == "small"].drop(columns="Name").to_csv(folder / "panel.csv", index=False)
+    with pytest.raises(
+        InputError, match="if 'train_los' is the loss and no run, say --column loss=train_los"
+    ):
+        read_loss_logs(folder / "panel.csv")
+
+
+def test_a_missing_table_of_runs_is_one_line_whatever_the_runs(folder):
+    file = write_long(folder)
+    (folder / "runs.csv").unlink()
+    with pytest.raises(
+        InputError, match="run,family,params,tokens_per_step and a row for each of the 2 runs"
+    ) as caught:
+        read_loss_logs(file)
+    assert len(caught.value.problems) == 1
+    (folder / "runs.csv").write_text("run,params\nsmall,1B\nlarge,3B\n")
+    with pytest.raises(InputError) as caught:
+        read_loss_logs(file)
+    assert caught.value.problems == [
+        "runs.csv: no column 'family', which every run needs",
+        "tokens seen are not logged and no run states its tokens_per_step; add either",
+    ]
 
 
 def test_missing_file_is_an_error_of_one_line(tmp_path):

@@ -8,10 +8,11 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from bayescdm.errors import NotFoundError, RequestError
-from bayescdm.laws import compute_loss
+from bayescdm.laws import compute_loss, contrastive_error
 from bayescdm.loss.logs import prepare_logs, thin_logs
 from bayescdm.loss.packaged import chinchilla_points
 from bayescdm.loss.pointfit import HuberObjective, capability_direction, fit_loss_points
+from bayescdm.loss.scope import Scope
 from bayescdm.loss.simulate import CAPABILITY_TRUTH, VOLUME_REF, simulate_losses
 from bayescdm.loss.study import LossStudy
 
@@ -163,6 +164,24 @@ def test_few_runs_make_the_bootstrap_a_hint():
     assert "few-runs" in {n.code for n in fit.notes}
 
 
+def test_contrastive_law_is_recovered_whatever_the_unit_of_compute():
+    C = np.geomspace(1e9, 1e13, 12)
+    labels = [f"model {i}" for i in range(12)]
+    runs = pd.DataFrame({"family": "set", "params": 1e8, "compute": C}, index=labels)
+    points = pd.DataFrame({"run": labels, "volume": 1e9, "loss": contrastive_error(C, 8.0, -0.15, 0.1)})
+    scope = Scope("error", ranges={"compute": (1e9, 1e13)})
+    fit = fit_loss_points(LossStudy("made up", runs, points, scope), "contrastive", starts=4)
+    assert fit.parameters == pytest.approx({"beta": 8.0, "alpha": -0.15, "floor": 0.1}, rel=1e-3)
+    other = LossStudy("made up", runs.assign(compute=C * 1e3), points, scope)
+    scaled = fit_loss_points(other, "contrastive", starts=4)
+    asked = np.array([1e10, 1e14])
+    answer = fit.predict(compute=asked).table
+    np.testing.assert_allclose(answer["loss"], scaled.predict(compute=asked * 1e3).table["loss"], rtol=1e-6)
+    assert answer["extrapolation"].tolist() == [False, True]
+    with pytest.raises(RequestError, match="the contrastive law needs compute"):
+        fit.predict(1e9)
+
+
 def test_unknown_law_is_refused(points):
-    with pytest.raises(NotFoundError, match="the laws are compute, capability"):
+    with pytest.raises(NotFoundError, match="known: capability, compute, contrastive"):
         fit_loss_points(points, "quadratic")

@@ -11,7 +11,7 @@ import typer
 from bayescdm.atomic import replacing
 from bayescdm.cli.frame import AsJson, app
 from bayescdm.cli.output import NOT_CONVERGED, print_json
-from bayescdm.errors import RequestError
+from bayescdm.errors import RequestError, unknown_name
 
 if TYPE_CHECKING:
     from bayescdm.loss.allocate import Allocation
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+#: Laws by the names of ``--law``, and what the point fit calls each: it pools nothing.
+POINT_LAW = {
+    "capability": "capability",
+    "compute": "compute",
+    "compute-pooled": "compute",
+    "chinchilla": "compute",
+    "contrastive": "contrastive",
+}
 #: What ``allocate --plots`` writes.
 PICTURES = ("loss_curve", "iso_flop", "iso_loss")
 
@@ -60,6 +68,8 @@ def loss(
 ) -> None:
     """Fit a loss law to training logs or to packaged points, with intervals and the scope of the fit."""
     _refuse_existing(out, overwrite=overwrite)
+    if law is not None and law not in POINT_LAW:
+        raise unknown_name("loss law", law, POINT_LAW)
     study = _loss_study(logs, runs, text_scores, _titles(column or []), first_step, window)
     chosen = law or _usual_law(logs, study)
     if compare:
@@ -240,23 +250,31 @@ def _usual_law(logs: str, study: LossStudy) -> str:
 
 
 def _point_fits(study: LossStudy, law: str, *, seed: int, resamples: int, prob: float, as_json: bool) -> None:
-    """Point fit of all runs, or one a family for the compute law."""
+    """Point fit of all runs, or one for each family where the law has constants of its own for every one."""
     from bayescdm.loss.pointfit import fit_loss_points
 
-    law = "compute" if law in ("chinchilla", "compute-pooled") else law
+    point_law = POINT_LAW[law]
     groups = {"all runs": study}
-    if law == "compute":
+    if len(study.families) == 1 or law in ("compute", "compute-pooled", "contrastive"):
         groups = {f: study.select_runs(study.runs.index[study.runs["family"] == f]) for f in study.families}
-    fits = {
-        name: fit_loss_points(group, law, seed=seed, resamples=resamples) for name, group in groups.items()
-    }
+    fits = {}
+    for name, group in groups.items():
+        if sys.stderr.isatty():
+            typer.echo(f"fitting {name}", err=True)
+        fits[name] = fit_loss_points(
+            group, point_law, seed=seed, resamples=resamples, progress=sys.stderr.isatty()
+        )
     if as_json:
         print_json({name: fit.to_dict(prob=prob) for name, fit in fits.items()})
         return
     for name, fit in fits.items():
-        typer.echo(f"{name}\n{fit}\n")
+        typer.echo(f"{name}\n{fit.constants()}")
         if fit.bootstrap is not None:
-            typer.echo(fit.intervals(prob).to_string(float_format=lambda value: f"{value:.5g}") + "\n")
+            typer.echo(fit.intervals(prob).to_string(float_format=lambda value: f"{value:.5g}"))
+        own = [str(note) for note in fit.notes if note not in study.notes]
+        typer.echo("\n".join([*own, ""]))
+    # What the runs were is the same for all groups.
+    typer.echo("\n".join([str(study.scope), *map(str, study.notes)]))
 
 
 def _laws(preset: str | None, fit: Path | None, family: str | None, seed: int) -> list[Any]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ import pandas as pd
 
 from bayescdm.errors import InputError, Note, NotFoundError, RequestError
 from bayescdm.loss.scope import Scope
-from bayescdm.loss.study import LossStudy
+from bayescdm.loss.study import SMALLEST_VOLUME, LossStudy
 from bayescdm.reading import parse_count
 
 __all__ = ["prepare_logs", "read_loss_logs", "thin_logs"]
@@ -39,6 +41,12 @@ TITLES = {
 }  # fmt: skip
 #: What W&B adds to a panel beside each run's own column.
 EXTREMES = ("__MIN", "__MAX")
+#: What loggers write for no value, and for the loss of a run that diverged.
+EMPTY = ("", "null", "none", "na", "n/a", "<na>")
+NOT_FINITE = ("nan", "-nan", "inf", "+inf", "-inf", "infinity", "-infinity")
+#: Columns that reading adds: the run that a file's name tells, and the title that a panel's loss stood under.
+RUN_OF_FILE = "run of file"
+TITLE_OF_LOSS = "title of loss"
 RUN_COLUMNS = ("family", "backbone", "params", "volume_per_step")
 
 
@@ -96,8 +104,9 @@ def read_loss_logs(
     if logs.problems:
         raise InputError(logs.problems)
     points = pd.concat(logs.tables, ignore_index=True)
-    described = _describe_runs(points, table, runs_path.name, given, logs)
-    points = _with_volume(points, described, logs)
+    described = _describe_runs(points, table, runs_path, given, logs)
+    points = _without_untrained(_with_volume(points, described, logs), logs)
+    logs.problems += _out_of_range(points)
     if logs.problems:
         raise InputError(logs.problems)
     points = _in_order(points, logs)
@@ -118,6 +127,8 @@ class _Logs:
         self.tables: list[pd.DataFrame] = []
         self.problems: list[str] = []
         self.notes: list[Note] = []
+        #: Columns that were taken for a run each.
+        self.panel: list[str] = []
 
     def add(self, table: pd.DataFrame, file: str, given: Mapping[str, str], run: str | None = None) -> None:
         """Take one file, in whichever layout it is."""
@@ -127,25 +138,33 @@ class _Logs:
             self.problems += error.problems
             return
         if run is not None and "run" not in found:
-            table, found = table.assign(**{"run of file": run}), {**found, "run": "run of file"}
-        if "loss" not in found and "step" in found:
+            table, found = table.assign(**{RUN_OF_FILE: run}), {**found, "run": RUN_OF_FILE}
+        if "loss" not in found and "run" not in found and "step" in found:
             table, found = self._long_from_wide(table, found, file)
         missing = [name for name in ("run", "loss") if name not in found]
         if "step" not in found and "volume" not in found:
             missing.append("step")
         if missing:
+            titles = [str(c) for c in table if c != RUN_OF_FILE]
+            free = [title for title in titles if title not in found.values()]
             self.problems += [
-                f"{file}: no column for {name}; the columns are {', '.join(map(str, table.columns))}; "
-                f"name yours with columns={{'{name}': 'its title'}} (--column {name}=TITLE)"
+                f"{file}: no column for {name}; the columns are {', '.join(titles)}; "
+                f"name yours with columns={{'{name}': '{near}'}} (--column {name}={near})"
                 for name in missing
+                for near in [_nearest_title(name, free) or "TITLE"]
             ]
             return
         out = pd.DataFrame(
             {"run": table[found["run"]].astype(str).str.strip(), "row": table.index + 2, "file": file}
         )
-        for name in ("step", "volume", "loss"):
+        titles_of_loss = table.get(TITLE_OF_LOSS, pd.Series(found["loss"], index=table.index))
+        for name in ("step", "volume"):
             if name in found:
-                out[name] = self._numbers(table[found[name]], file, found[name])
+                titles_of_it = pd.Series(found[name], index=table.index)
+                out[name] = self._numbers(table[found[name]], file, titles_of_it)
+        out["loss"] = self._numbers(table[found["loss"]], file, titles_of_loss)
+        # A run that diverged logs its losses as NaN; a row of another metric leaves the cell empty.
+        out["diverged"] = table[found["loss"]].str.strip().str.casefold().isin(NOT_FINITE).fillna(False)
         for name in RUN_COLUMNS:
             if name in found:
                 out[name] = table[found[name]]
@@ -166,32 +185,56 @@ class _Logs:
             names = ", ".join(sorted(metrics))
             self.problems.append(f"{file}: several metrics ({names}); export the loss alone")
         keep = [found[name] for name in ("step", "volume") if name in found]
-        rows = table.assign(row=table.index + 2).melt(
-            id_vars=keep, value_vars=own, var_name="run", value_name="loss"
-        )
-        rows["run"] = rows["run"].astype(str).str.rsplit(" - ", n=1).str[0]
+        self.panel += map(str, own)
+        rows = table.melt(id_vars=keep, value_vars=own, var_name=TITLE_OF_LOSS, value_name="loss")
+        rows["run"] = rows[TITLE_OF_LOSS].astype(str).str.rsplit(" - ", n=1).str[0]
         rows.index = pd.Index(np.tile(table.index, len(own)))
         return rows, {**{n: found[n] for n in ("step", "volume") if n in found}, "run": "run", "loss": "loss"}
 
-    def _numbers(self, column: pd.Series, file: str, title: str) -> pd.Series:
+    def _numbers(self, column: pd.Series, file: str, titles: pd.Series) -> pd.Series:
         """Numbers of a column; NaN where empty; a problem for each cell that is neither."""
         text = column.astype("string").str.strip()
         values = pd.to_numeric(text, errors="coerce")
-        blank = text.isna() | text.str.casefold().isin(["", "nan", "null", "none", "inf", "-inf", "infinity"])
-        for row, cell in text[values.isna() & ~blank].items():
+        blank = text.isna() | text.str.casefold().isin([*EMPTY, *NOT_FINITE])
+        wrong = (values.isna() & ~blank).to_numpy()
+        for row, cell, title in zip(text.index[wrong], text[wrong], titles[wrong]):
             self.problems.append(f"{file}, row {row + 2}, column '{title}': '{cell}' is not a number")
         return values.astype(float)
 
     def _without_blanks(self, table: pd.DataFrame, file: str) -> pd.DataFrame:
         """Rows that logged another metric have no loss; losses that are not finite are told."""
-        infinite = np.isinf(table["loss"])
-        if infinite.any():
-            message = f"{infinite.sum()} losses are not finite and were left out: did a run diverge?"
+        diverged = table["diverged"].to_numpy(bool) | np.isinf(table["loss"].to_numpy())
+        if diverged.any():
+            where = _runs_and_steps(table[diverged])
+            subject = "1 loss is" if diverged.sum() == 1 else f"{diverged.sum()} losses are"
+            left = "was" if diverged.sum() == 1 else "were"
+            message = f"{subject} not finite ({where}) and {left} left out: did the run diverge?"
             self.notes.append(Note("loss-not-finite", message, "warning", file))
-        empty = table["loss"].isna()
+        empty = table["loss"].isna().to_numpy() & ~diverged
         if empty.any():
-            self.notes.append(Note("rows-without-loss", f"{empty.sum()} rows have no loss", where=file))
-        return table[~empty & ~infinite]
+            subject = "1 row has" if empty.sum() == 1 else f"{empty.sum()} rows have"
+            self.notes.append(Note("rows-without-loss", f"{subject} no loss", where=file))
+        return table[~empty & ~diverged].drop(columns="diverged")
+
+
+def _runs_and_steps(rows: pd.DataFrame, most: int = 3) -> str:
+    """Write which runs at which steps or lines, a few of each."""
+    by = "step" if "step" in rows and rows["step"].notna().all() else "row"
+    parts = []
+    for run, at in rows.groupby("run", sort=False)[by]:
+        named = ", ".join(f"{value:g}" for value in at.iloc[:most])
+        more = f" and {len(at) - most} more" if len(at) > most else ""
+        parts.append(f"run '{run}' at {by}{'s' if len(at) > 1 else ''} {named}{more}")
+    rest = f"; and {len(parts) - most} more runs" if len(parts) > most else ""
+    return "; ".join(parts[:most]) + rest
+
+
+def _nearest_title(name: str, titles: list[str]) -> str | None:
+    """Column that is most likely meant, or None."""
+    plain = {_plain(title): title for title in titles}
+    near = [match for known in TITLES[name] for match in get_close_matches(known, plain, n=1, cutoff=0.7)]
+    near += [title for title in plain if name in title]
+    return plain[near[0]] if near else None
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
@@ -199,7 +242,21 @@ def _read_csv(path: Path) -> pd.DataFrame:
     if not path.is_file():
         raise NotFoundError(f"{path}: there is no such file")
     try:
-        return pd.read_csv(path, dtype="string", encoding="utf-8-sig", skipinitialspace=True)
+        text = path.read_text(encoding="utf-8-sig")
+        above = len(text) - len(text.lstrip("\r\n"))
+        blank = len(text[:above].splitlines())
+        table = pd.read_csv(
+            StringIO(text),
+            dtype="string",
+            skipinitialspace=True,
+            skiprows=blank,
+            skip_blank_lines=False,
+            keep_default_na=False,
+            na_values=[""],
+        )
+        # Lines without a cell go, and the others keep the number of theirs: row r stands in line r + 2.
+        table.index = table.index + blank
+        return table.dropna(how="all")
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise InputError(f"{path.name}: cannot be read as a CSV ({error})") from None
 
@@ -240,37 +297,75 @@ def _run_of_file(file: Path) -> str:
 
 
 def _describe_runs(
-    points: pd.DataFrame, table: pd.DataFrame | None, file: str, given: Mapping[str, str], logs: _Logs
+    points: pd.DataFrame, table: pd.DataFrame | None, path: Path, given: Mapping[str, str], logs: _Logs
 ) -> pd.DataFrame:
     """Family, parameters and tokens a step of each run, from its own log or from the table of runs."""
     labels = pd.Index(points["run"].unique(), name="run")
     inside = [c for c in RUN_COLUMNS if c in points]
     described = points.groupby("run", sort=False)[inside].agg(_only) if inside else pd.DataFrame(index=labels)
+    if table is None and not {"family", "params"} <= set(inside):
+        raise InputError(_no_table(points, labels, path, logs))
     for name in inside:
         for run in described.index[[isinstance(v, list) for v in described[name]]]:
             logs.problems.append(f"run '{run}': {name} differs between its rows: {described[name][run]}")
             described.loc[run, name] = pd.NA
     if table is not None:
-        found = _find_columns(table, file, {k: v for k, v in given.items() if k in (*RUN_COLUMNS, "run")})
+        found = _find_columns(
+            table, path.name, {k: v for k, v in given.items() if k in (*RUN_COLUMNS, "run")}
+        )
         if "run" not in found:
-            raise InputError(f"{file}: no column 'run' that names the runs")
+            raise InputError(f"{path.name}: no column 'run' that names the runs")
         of_run = table.set_index(table[found["run"]].str.strip())
+        if logs.panel and not labels.isin(of_run.index).any():
+            raise InputError(_no_run_of_panel(path.name, logs))
         for run in of_run.index[of_run.index.duplicated()].unique():
-            logs.problems.append(f"{file}: run '{run}' occurs more than once")
+            logs.problems.append(f"{path.name}: run '{run}' occurs more than once")
         of_run = of_run[~of_run.index.duplicated()]
-        for run in labels.difference(of_run.index):
-            logs.problems.append(f"{file}: run '{run}' has losses but no row here")
+        unknown = labels.difference(of_run.index, sort=False)
+        for run in unknown:
+            logs.problems.append(f"{path.name}: run '{run}' has losses but no row here")
         for name in RUN_COLUMNS:
             if name in found:
                 described[name] = of_run[found[name]].reindex(labels)
+    else:
+        unknown = labels[:0]
     described = described.reindex(labels)
+    for name in ("family", "params"):
+        if name not in described:
+            logs.problems.append(f"{path.name}: no column '{name}', which every run needs")
+            continue
+        for run in labels[described[name].isna()].difference(unknown, sort=False):
+            logs.problems.append(f"run '{run}': its {name} is not stated; add it to {path.name}")
     for name in ("params", "volume_per_step"):
         if name in described:
             described[name] = [_count(cell, name, run, logs) for run, cell in described[name].items()]
-    for name in ("family", "params"):
-        for run in labels if name not in described else labels[described[name].isna()]:
-            logs.problems.append(f"run '{run}': its {name} is not stated; add it to {file}")
     return described
+
+
+def _no_table(points: pd.DataFrame, labels: pd.Index, path: Path, logs: _Logs) -> str:
+    """Say in one line which table is missing, what belongs into it, and what else may be wrong."""
+    columns = ["run", "family", "params"] + ["tokens_per_step"] * ("volume" not in points)
+    runs = ", ".join(f"'{run}'" for run in labels[:3]) + (", …" if len(labels) > 3 else "")
+    hint = _hint_of_panel(logs)
+    rows = "a row for the one run" if len(labels) == 1 else f"a row for each of the {len(labels)} runs"
+    return (
+        f"{path}: there is no such table, and the logs do not say what their runs are; write it with the "
+        f"columns {','.join(columns)} and {rows} ({runs}), or name another with --runs{hint}"
+    )
+
+
+def _no_run_of_panel(file: str, logs: _Logs) -> str:
+    """Say that columns taken for runs are none of the runs described."""
+    named = ", ".join(f"'{title}'" for title in logs.panel[:3]) + (", …" if len(logs.panel) > 3 else "")
+    return f"{file}: none of the columns that were read as a run each ({named}) has a row here" + (
+        _hint_of_panel(logs) or "; name the runs there as the columns are titled"
+    )
+
+
+def _hint_of_panel(logs: _Logs) -> str:
+    """What to do when a column taken for a run is the loss itself."""
+    near = _nearest_title("loss", [title for title in logs.panel if " - " not in title])
+    return f"; if '{near}' is the loss and no run, say --column loss={near}" if near else ""
 
 
 def _only(values: pd.Series) -> object:
@@ -299,11 +394,41 @@ def _with_volume(points: pd.DataFrame, described: pd.DataFrame, logs: _Logs) -> 
         filled = unknown & volume.notna()
         message = f"tokens of {filled.sum()} points are step × tokens per step"
         logs.notes.append(Note("volume-from-steps", message))
-    for run in points["run"][volume.isna()].unique():
+    untold = points["run"][volume.isna()].unique()
+    if "volume" not in points and "volume_per_step" not in described:
+        logs.problems.append("tokens seen are not logged and no run states its tokens_per_step; add either")
+        untold = []
+    for run in untold:
         logs.problems.append(
             f"run '{run}': tokens seen are neither logged nor known; log them, or state its tokens_per_step"
         )
     return points.assign(volume=volume)
+
+
+def _without_untrained(points: pd.DataFrame, logs: _Logs) -> pd.DataFrame:
+    """Leave out what was logged before any token was seen: no law speaks of D = 0."""
+    untrained = (points["volume"] == 0).to_numpy()
+    if untrained.any():
+        subject = "1 loss was" if untrained.sum() == 1 else f"{untrained.sum()} losses were"
+        message = f"{subject} logged before any token was seen (step 0) and left out"
+        logs.notes.append(Note("untrained-left-out", message))
+    return points[~untrained]
+
+
+def _out_of_range(points: pd.DataFrame) -> list[str]:
+    """One line a run and fault, with the first line of the file that has it."""
+    found = []
+    for name, least in (("volume", SMALLEST_VOLUME), ("loss", 0.0)):
+        wrong = points[points[name] <= least]
+        for run, rows in wrong.groupby("run", sort=False):
+            first = rows.iloc[0]
+            more = "" if len(rows) == 1 else f", and so in {len(rows) - 1} more of its rows"
+            hint = "; counts are absolute" if name == "volume" else ""
+            found.append(
+                f"{first['file']}, row {first['row']} (run '{run}'): {name} {first[name]:g} is not above "
+                f"{least:g}{more}{hint}"
+            )
+    return found
 
 
 def _in_order(points: pd.DataFrame, logs: _Logs) -> pd.DataFrame:

@@ -7,6 +7,7 @@ of a term there hardly moves when its exponent does, and a change of units chang
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,8 +17,8 @@ from scipy.optimize import OptimizeResult, minimize
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
-from bayescdm.errors import Note, NotFoundError, RequestError
-from bayescdm.laws import capability_loss, compute_loss
+from bayescdm.errors import InputError, Note, RequestError, unknown_name
+from bayescdm.laws import capability_loss, compute_loss, contrastive_error
 from bayescdm.loss.prediction import LossPrediction
 from bayescdm.loss.scope import Scope
 from bayescdm.loss.study import LossStudy
@@ -26,7 +27,7 @@ __all__ = ["DELTA", "LAWS", "HuberObjective", "LossPointFit", "capability_direct
 
 #: Threshold of the Huber loss in the paper (appendix D) and in Hoffmann et al.
 DELTA = 1e-3
-LAWS = ("compute", "capability")
+LAWS = ("compute", "capability", "contrastive")
 #: Two optima are one when their objectives agree to this share.
 SAME_OBJECTIVE = 1e-6
 LARGEST_EXPONENT = 3.0
@@ -120,9 +121,10 @@ class LossPointFit:
     Attributes
     ----------
     law : str
-        ``compute`` or ``capability``.
+        One of `LAWS`.
     parameters : dict
-        ``A``, ``B``, ``E``, ``alpha``, ``beta`` for absolute counts; the capability law adds ``w``.
+        ``A``, ``B``, ``E``, ``alpha``, ``beta`` for absolute counts; the capability law adds ``w``. The
+        contrastive law has ``beta``, ``alpha`` and ``floor``.
     objective : float
         Sum of Huber losses at the optimum.
     mae : float
@@ -153,13 +155,15 @@ class LossPointFit:
 
     def __str__(self) -> str:
         """Return the law with its numbers, the quality of the fit and the scope."""
+        return "\n".join([self.constants(), str(self.scope), *map(str, self.notes)])
+
+    def constants(self) -> str:
+        """Return the law's numbers and the quality of the fit as two lines."""
         values = {k: v for k, v in self.parameters.items() if np.ndim(v) == 0}
-        lines = ["  ".join(f"{name} {value:.5g}" for name, value in values.items())]
-        lines.append(
-            f"objective {self.objective:.7f}, MAE {self.mae:.4f}, {self.n_points} points, "
+        return "  ".join(f"{name} {value:.5g}" for name, value in values.items()) + (
+            f"\nobjective {self.objective:.7f}, MAE {self.mae:.4f}, {self.n_points} points, "
             f"{self.n_parameters} parameters, {self.reached} of {self.starts} starts reached it"
         )
-        return "\n".join([*lines, str(self.scope), *map(str, self.notes)])
 
     def to_dict(self, *, prob: float = 0.9) -> dict[str, Any]:
         """Return constants, quality of the fit, scope and notes as plain values, for JSON.
@@ -186,37 +190,47 @@ class LossPointFit:
             "notes": [note.to_dict() for note in self.notes],
         }
 
-    def predict(self, volume: Any, *, params: Any = None, S: Any = None) -> LossPrediction:
+    def predict(
+        self, volume: Any = None, *, params: Any = None, S: Any = None, compute: Any = None
+    ) -> LossPrediction:
         """Loss at given predictors, with extrapolation flags and scope.
 
         Parameters
         ----------
         volume : array, shape (point,)
-            D, an absolute count.
+            D, an absolute count; not for the contrastive law.
         params : array, shape (point,)
             N, an absolute count; for the compute law.
         S : array, shape (point,)
             Capability, for the capability law.
+        compute : array, shape (point,)
+            C in the unit of the scope, for the contrastive law.
 
         Returns
         -------
         LossPrediction
-            Columns ``params`` or ``S``, ``volume``, ``loss``, ``extrapolation``.
+            The law's own predictors, ``loss``, ``extrapolation``.
 
         Raises
         ------
         RequestError
-            When the law's own predictor is not given.
+            When one of the law's own predictors is not given.
         """
-        name, value = ("params", params) if self.law == "compute" else ("S", S)
-        if value is None:
-            raise RequestError(f"the {self.law} law needs {name}")
+        laws: dict[str, tuple[Callable[..., np.ndarray], tuple[str, ...]]] = {
+            "compute": (compute_loss, ("params", "volume")),
+            "capability": (capability_loss, ("S", "volume")),
+            "contrastive": (contrastive_error, ("compute",)),
+        }
+        law, names = laws[self.law]
+        given = {"params": params, "S": S, "compute": compute, "volume": volume}
+        missing = [name for name in names if given[name] is None]
+        if missing:
+            raise RequestError(f"the {self.law} law needs {' and '.join(missing)}")
+        arrays = np.broadcast_arrays(*(np.atleast_1d(given[name]).astype(float) for name in names))
         constants = {k: v for k, v in self.parameters.items() if k != "w"}
-        law = compute_loss if self.law == "compute" else capability_loss
-        predictor, volume = np.broadcast_arrays(np.atleast_1d(value).astype(float), volume)
-        table = pd.DataFrame({name: predictor, "volume": volume, "loss": law(predictor, volume, **constants)})
-        flags = self.scope.extrapolates(**{name: predictor, "volume": volume})
-        table["extrapolation"] = flags
+        table = pd.DataFrame(dict(zip(names, arrays)))
+        flags = self.scope.extrapolates(**dict(zip(names, arrays)))
+        table = table.assign(loss=law(*arrays, **constants), extrapolation=flags)
         return LossPrediction(table, self.scope, self.scope.extrapolation_note(flags))
 
     def intervals(self, prob: float = 0.9) -> pd.DataFrame:
@@ -259,6 +273,7 @@ def fit_loss_points(
     resamples: int = 0,
     seed: int = 0,
     delta: float = DELTA,
+    progress: bool = False,
 ) -> LossPointFit:
     """Fit a loss law to all runs of a study by the sum of Huber losses on ln L.
 
@@ -266,8 +281,9 @@ def fit_loss_points(
     ----------
     study : LossStudy
         One family for the compute law as the paper uses it (`LossStudy.select_runs`).
-    law : {"compute", "capability"}
-        The capability law takes S from the components of the study, w on the unit sphere.
+    law : {"compute", "capability", "contrastive"}
+        The capability law takes S from the components of the study, w on the unit sphere; the contrastive
+        law takes the compute of each run, of one training set.
     starts : int
         Random starts of the direct search; variable projection runs beside it from a quarter as many.
     resamples : int
@@ -276,6 +292,8 @@ def fit_loss_points(
         Of the starts and the resamples; the optimum does not depend on it.
     delta : float
         Huber threshold.
+    progress : bool
+        Show a progress bar on standard error.
 
     Returns
     -------
@@ -284,17 +302,22 @@ def fit_loss_points(
     Raises
     ------
     NotFoundError
-        When the law is neither of the two.
+        When there is no such law.
+    InputError
+        When the study lacks what the law needs: components, or the compute of each run.
 
     Notes
     -----
     Appendix D of *What Transfers from Text to Vision?*; approach 3 of Hoffmann et al. (arXiv 2203.15556).
+    The contrastive law: Cherti et al. (arXiv 2212.07143).
     """
     if law not in LAWS:
-        raise NotFoundError(f"no loss law '{law}': the laws are {', '.join(LAWS)}")
+        raise unknown_name("loss law", law, LAWS)
     log_loss, log_volume = np.log(study.loss), np.log(study.volume / study.volume_ref)
     if law == "compute":
         design = _compute_design(np.log(study.params / study.params_ref), log_volume, float(log_loss.mean()))
+    elif law == "contrastive":
+        design = _contrastive_design(np.log(_compute(study) / _compute_ref(study)), float(log_loss.mean()))
     else:
         Z = study.component_scores[study.run_of_point]
         design = _capability_design(Z, log_volume, float(log_loss.mean()))
@@ -305,10 +328,11 @@ def fit_loss_points(
     resampled = [replace(objective, weights=_resampled_weights(study, rng)) for _ in range(resamples)]
     # The optimiser's own matrices are 5 × 5: threads of the linear-algebra library only wait for each other.
     with threadpool_limits(1, user_api="blas"):
-        direct = [_search(objective, x, design.bounds) for x in points]
-        projected = [_project(objective, x, design) for x in points[: max(1, starts // 4)]]
+        direct = [_search(objective, x, design.bounds) for x in _track(points, "starts", progress)]
+        some = points[: max(1, starts // 4)]
+        projected = [_project(objective, x, design) for x in _track(some, "variable projection", progress)]
         best = min(direct + projected, key=lambda found: found.fun)
-        fits = [_search(other, best.x, design.bounds).x for other in resampled]
+        fits = [_search(other, best.x, design.bounds).x for other in _track(resampled, "resamples", progress)]
     tables = None
     if resamples:
         tables = pd.DataFrame([_natural(law, x, study) for x in fits]).drop(columns="w", errors="ignore")
@@ -327,6 +351,16 @@ def fit_loss_points(
         scope=study.scope,
         notes=(*study.notes, *_notes(best, design, direct, projected, study, resamples)),
     )
+
+
+def _track[T](steps: Sequence[T], what: str, progress: bool) -> Iterable[T]:
+    """Show the steps as they are taken, on standard error."""
+    if not progress or not steps:
+        return steps
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(steps, description=what, console=Console(stderr=True), transient=True)
 
 
 def _search(objective: HuberObjective, x: np.ndarray, bounds: np.ndarray) -> OptimizeResult:
@@ -424,9 +458,30 @@ def _capability_design(components: np.ndarray, log_volume: np.ndarray, mean_log_
     return _Design(terms, names, np.vstack([_term_bounds(mean_log_loss), free]), np.arange(4 + K) >= 3)
 
 
-def _term_bounds(mean_log_loss: float) -> np.ndarray:
-    """Bounds of ln a, ln b and ln E around the mean log loss."""
-    return np.tile(mean_log_loss + np.asarray(TERM_BOUNDS), (3, 1))
+def _contrastive_design(log_compute: np.ndarray, mean_log_error: float) -> _Design:
+    """Error = b·(C/C_ref)^α + floor, with −α as the exponent that is searched."""
+    terms = np.zeros((len(log_compute), 2, 3))
+    terms[:, [0, 1], [0, 1]] = 1
+    terms[:, 0, 2] = -log_compute
+    bounds = np.vstack([_term_bounds(mean_log_error, 2), [0.0, LARGEST_EXPONENT]])
+    return _Design(terms, ("ln beta", "ln floor", "-alpha"), bounds, np.arange(3) >= 2)
+
+
+def _compute(study: LossStudy) -> np.ndarray:
+    """Compute of each point's run, shape (point,)."""
+    if "compute" not in study.runs:
+        raise InputError(f"{study.name}: the contrastive law needs the compute of each run")
+    return study.runs["compute"].to_numpy(float)[study.run_of_point]
+
+
+def _compute_ref(study: LossStudy) -> float:
+    """Geometric mean of C over the points."""
+    return float(np.exp(np.log(_compute(study)).mean()))
+
+
+def _term_bounds(mean_log_loss: float, terms: int = 3) -> np.ndarray:
+    """Bounds of the logarithms of the terms at the reference point, around the mean log loss."""
+    return np.tile(mean_log_loss + np.asarray(TERM_BOUNDS), (terms, 1))
 
 
 def capability_direction(
@@ -459,6 +514,9 @@ def capability_direction(
 
 def _natural(law: str, x: np.ndarray, study: LossStudy) -> dict[str, Any]:
     """Coefficients at the reference point → constants for absolute counts."""
+    if law == "contrastive":
+        above, floor = np.exp(x[:2])
+        return _floats(beta=above * _compute_ref(study) ** x[2], alpha=-x[2], floor=floor)
     a, b, E = np.exp(x[:3])
     if law == "compute":
         alpha, beta = x[3:]
@@ -491,6 +549,13 @@ def _free_directions(x: np.ndarray, design: _Design) -> list[str]:
     return [name for name, part in zip(design.names, flat) if part > 0.1]
 
 
+def _too_few(design: _Design) -> str:
+    """What more of would determine the constants, or what may be nought."""
+    if "ln floor" in design.names:
+        return "too few models, or no floor in sight of them"
+    return "too few model sizes, data volumes or backbones"
+
+
 def _notes(
     best: OptimizeResult,
     design: _Design,
@@ -511,8 +576,8 @@ def _notes(
     free = _free_directions(best.x, design)
     if free:
         message = (
-            f"{', '.join(free)} can change together without any effect on the points: too few model sizes, "
-            "data volumes or backbones"
+            f"{', '.join(free)} can change {'together ' if len(free) > 1 else ''}without any effect on the "
+            f"points: {_too_few(design)}"
         )
         notes.append(Note("undetermined", message, "warning"))
     for method, found in (("direct search", direct), ("variable projection", projected)):
