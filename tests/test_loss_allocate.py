@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bayescdm.errors import InputError, NotFoundError, RequestError
 from bayescdm.loss.allocate import ComputeLaw, absolute_count, allocate, preset
+from bayescdm.loss.fit import LossFit
+from bayescdm.loss.logs import prepare_logs
 from bayescdm.loss.packaged import chinchilla_points, openclip_points
 from bayescdm.loss.pointfit import fit_loss_points
 from bayescdm.loss.scope import CHINCHILLA_SCOPE
+from bayescdm.loss.simulate import simulate_losses
 
 budgets = st.floats(18, 25).map(lambda exponent: 10.0**exponent)
 
@@ -76,7 +80,7 @@ def test_a_token_served_costs_next_to_nothing():
 
 
 def test_points_outside_the_fitted_range_are_flagged_one_by_one():
-    curve = allocate(1e21, sizes=["50M", "1B", "12B", "40B"]).curve
+    curve = allocate(1e21, sizes=["50M", "1B", "12B", "40B"]).sizes
     # 1e21 FLOPs leave 3.3T tokens for 50M parameters, and 4.2B for 40B.
     assert curve["extrapolation"].tolist() == [True, False, False, True]
     assert not allocate(1e21).extrapolates
@@ -87,7 +91,7 @@ def test_points_outside_the_fitted_range_are_flagged_one_by_one():
 def test_seven_parameters_are_refused_with_a_hint_and_seven_billion_are_read():
     with pytest.raises(InputError, match="params 7 is not an absolute count: write 7B or 7e9 for 7 billion"):
         allocate(1e21, sizes=["7"])
-    assert allocate(1e21, sizes=["7B", 7e9]).curve["params"].tolist() == [7e9, 7e9]
+    assert allocate(1e21, sizes=["7B", 7e9]).sizes["params"].tolist() == [7e9, 7e9]
     assert absolute_count("558K+665K", "samples", 1e3) == 1_223_000
 
 
@@ -107,8 +111,46 @@ def test_a_budget_that_is_not_absolute_is_refused(flops):
 
 
 def test_serving_beyond_the_budget_is_refused():
-    with pytest.raises(RequestError, match="serving alone costs more"):
+    figures = (
+        r"budget of 1e\+21 FLOPs \(7e\+10 parameters × 1e\+14 tokens × 2 = 1.4e\+25 FLOPs\).* below 5e\+06"
+    )
+    with pytest.raises(RequestError, match=figures):
         allocate(1e21, tokens_served="100T", sizes=["70B"])
+    result = allocate(1e21, tokens_served="1T", sizes=["70B", "100M"])
+    assert result.sizes["params"].tolist() == [1e8]
+    assert "7e+10 parameters" in next(n.message for n in result.notes if n.code == "serving-exceeds-budget")
+
+
+def test_sizes_asked_for_join_the_curve_and_do_not_replace_it():
+    plain, asked = allocate(1e21), allocate(1e21, sizes=["7B", "1B"])
+    assert asked.sizes["params"].tolist() == [7e9, 1e9]
+    assert len(asked.curve) == len(plain.curve) + 2
+    assert asked.curve["params"].is_monotonic_increasing
+    assert plain.sizes.empty
+
+
+def test_note_of_extrapolation_says_of_what_it_counts():
+    (note,) = [n for n in allocate(1e21).notes if n.code == "extrapolation"]
+    assert "of 81 model sizes of the loss curve (N*/30 to 30·N*, around N* = 1.82e+09)" in note.message
+    (note,) = [n for n in allocate(1e21, sizes=["40B", "1B"]).notes if n.code == "extrapolation"]
+    assert note.message.startswith("1 of 2 model sizes asked for")
+
+
+def test_a_familys_law_names_it_and_only_its_own_runs_speak_about_it():
+    study = prepare_logs(simulate_losses("compute", log_every=500))
+    dims, rng = ("chain", "draw", "family"), np.random.default_rng(0)
+    constants = {
+        name: (dims, getattr(preset(), name)[0] * np.exp(rng.normal(0, 0.02, (2, 400, 2))))
+        for name in ("A", "B", "E", "alpha", "beta")
+    }
+    posterior = xr.Dataset(constants, {"family": study.families})
+    stats = xr.Dataset({"diverging": (("chain", "draw"), np.zeros((2, 400), bool))})
+    tree = xr.DataTree.from_dict({"posterior": posterior, "sample_stats": stats})
+    law = ComputeLaw.from_fit(LossFit(tree, study, "loss_compute"), family="Llama-3.2")
+    assert law.name.endswith("family Llama-3.2")
+    assert law.scope.ranges["params"] == (1e9, 3e9)
+    assert law.scope.extrapolates(params=7e9)
+    assert not study.scope.extrapolates(params=7e9)
 
 
 def test_unknown_preset_names_the_known():

@@ -62,6 +62,14 @@ def test_loss_curve_says_metric_budget_and_optimum():
     assert "outside the fitted range" in texts(ax)
 
 
+def test_loss_curve_stays_a_curve_when_sizes_are_asked_for():
+    ax = plots.plot_loss_curve(allocate(1e21, sizes=["7B", "400M"]))
+    assert "size asked for" in texts(ax)
+    assert max(len(line.get_xdata()) for line in ax.lines) > 80
+    marked = [line for line in ax.lines if line.get_marker() == "s"]
+    assert list(marked[0].get_xdata()) == [7e9, 4e8]
+
+
 def test_legend_ends_inside_the_figure():
     ax = plots.plot_loss_curve(allocate(1e23, tokens_served="1T"))
     figure = ax.get_figure()

@@ -55,5 +55,10 @@ def test_studies_and_their_scopes_survive_json(study):
     np.testing.assert_array_equal(restored.params, study.params)
 
 
+def test_a_refusal_does_not_speak_of_what_is_not_known():
+    with pytest.raises(RequestError, match=r"a law of my loss\. Fit that metric itself"):
+        Scope("my loss").require("accuracy")
+
+
 def test_what_is_not_known_is_said():
     assert "not stated" in str(Scope("loss"))

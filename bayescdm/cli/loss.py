@@ -145,7 +145,11 @@ def allocate(
     if page is not None:
         from bayescdm.loss.page import write_explorer
 
-        write_explorer(page, laws, prob=prob, overwrite=overwrite)
+        chosen = None if result.sizes.empty else float(result.sizes["params"].iloc[0])
+        write_explorer(
+            page, laws, flops=result.flops, tokens_served=result.tokens_served, params=chosen, prob=prob,
+            overwrite=overwrite,
+        )  # fmt: skip
     if out is not None:
         with replacing(out, overwrite=overwrite) as unfinished:
             result.curve.to_csv(unfinished, index=False)
@@ -155,18 +159,18 @@ def allocate(
         print_json(result.to_dict())
     else:
         published = checked if preset is None and fit is None else None
-        _print_allocation(result, published, curve=bool(size), written=(page, out, *pictures))
+        _print_allocation(result, published, written=(page, out, *pictures))
     if not result.converged:
         raise typer.Exit(NOT_CONVERGED)
 
 
 def _print_allocation(
-    result: Allocation, published: Allocation | None, *, curve: bool, written: tuple[Path | None, ...]
+    result: Allocation, published: Allocation | None, *, written: tuple[Path | None, ...]
 ) -> None:
     """Print an allocation, what published constants would say in its place, and the files written."""
     typer.echo(str(result))
-    if curve:
-        typer.echo("\n" + result.curve.to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+    if not result.sizes.empty:
+        typer.echo("\n" + result.sizes.to_string(index=False, float_format=lambda value: f"{value:.4g}"))
     if published is not None:
         best = published.optimum["value"]
         typer.echo(

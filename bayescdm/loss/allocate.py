@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,9 @@ __all__ = ["PRESETS", "Allocation", "ComputeLaw", "absolute_count", "allocate", 
 SMALLEST_FLOPS = 1e12
 #: How far the loss curve reaches on either side of the optimum, as a factor of N.
 REACH = 30.0
+
+#: What the loss curve consists of, for the note that some of it extrapolates.
+WHAT_OF_CURVE = "model sizes of the loss curve (N*/30 to 30·N*, around N* = {N:.3g}), with their tokens,"
 
 OTHER_APPROACHES = Note(
     "other-approaches",
@@ -106,7 +109,10 @@ class ComputeLaw:
             posterior = posterior.sel(family=family)
         constants = {name: posterior[name].to_numpy().ravel() for name in names}
         notes = (*fit.diagnose().notes, *fit.notes, *fit.study.notes, *_own_notes(fit.scope))
-        return cls(f"posterior of {fit.study.name}", **constants, scope=fit.scope, notes=notes)
+        name, scope = f"posterior of {fit.study.name}", fit.scope
+        if family is not None:
+            name, scope = f"{name}, family {family}", _scope_of_family(fit, family)
+        return cls(name, **constants, scope=scope, notes=notes)
 
     def loss(self, params: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """Loss at given N and D under every draw.
@@ -152,6 +158,17 @@ class ComputeLaw:
             low, high = np.where(grow, middle, low), np.where(grow, high, middle)
         N = np.exp(low)
         return N, tokens_left(flops, N, tokens_served)
+
+
+def _scope_of_family(fit: LossFit, family: str) -> Scope:
+    """Scope of one family's law: only its own runs speak about it."""
+    seen = fit.study.points.join(fit.study.runs[["family", "params"]], on="run")
+    own = seen[seen["family"] == family]
+    ranges = {name: (float(own[name].min()), float(own[name].max())) for name in ("params", "volume")}
+    scope = replace(fit.scope, ranges={**fit.scope.ranges, **ranges})
+    # Where all that is known of the architecture is the families' names, it is this family's.
+    everyone = ", ".join(fit.study.families)
+    return replace(scope, architecture=family) if scope.architecture == everyone else scope
 
 
 def _own_notes(scope: Scope) -> tuple[Note, ...]:
@@ -231,8 +248,11 @@ class Allocation:
         ``exponent_tokens``; column ``value`` and, where there are draws, of which it is the median,
         ``law_90_lower`` and ``law_90_upper``.
     curve : DataFrame, one row a model size
-        ``params``, ``tokens``, ``tokens_per_parameter``, ``loss`` (median over draws, with its interval),
-        ``excess`` over the least loss of the same draw (median), ``extrapolation``.
+        81 sizes around the optimum, and those asked for: ``params``, ``tokens``, ``tokens_per_parameter``,
+        ``loss`` (median over draws, with its interval), ``excess`` over the least loss of the same draw
+        (median), ``extrapolation``.
+    sizes : DataFrame, one row a model size
+        The rows of `curve` that were asked for, in that order; empty where none were.
     extrapolates : bool
         Whether the optimum lies outside the fitted range.
     notes : tuple of Note
@@ -244,6 +264,7 @@ class Allocation:
     law: ComputeLaw
     optimum: pd.DataFrame
     curve: pd.DataFrame
+    sizes: pd.DataFrame
     extrapolates: bool
     notes: tuple[Note, ...]
 
@@ -287,6 +308,7 @@ class Allocation:
             "extrapolation": self.extrapolates,
             "optimum": self.optimum.to_dict("index"),
             "curve": self.curve.to_dict("records"),
+            "sizes": self.sizes.to_dict("records"),
             "scope": self.scope.to_dict(),
             "notes": [note.to_dict() for note in self.notes],
         }
@@ -312,7 +334,7 @@ def allocate(
     tokens_served : float or str
         Tokens that the model will serve; 0 leaves serving out of the cost.
     sizes : list of float or str, optional
-        Model sizes to compare, absolute (``"7B"``); by default 81 sizes around the optimum.
+        Model sizes to compare, absolute (``"7B"``), beside the 81 around the optimum.
     metric : str, optional
         What is asked about; refused unless it is what the law was fitted to.
     prob : float
@@ -359,22 +381,40 @@ def allocate(
     }
     bounds = {name: _centre(draws[:, None], prob)[:, 0] for name, draws in quantities.items()}
     optimum = pd.DataFrame.from_dict(bounds, orient="index", columns=["value", lower, upper])
-    if sizes is None:
-        params = optimum.loc["params", "value"] * np.geomspace(1 / REACH, REACH, 81)
-    else:
-        params = np.array([absolute_count(size, "params", SMALLEST_PARAMS) for size in sizes])
-    curve = _curve(law, budget, served, params, least, prob)
+    asked = np.array([absolute_count(size, "params", SMALLEST_PARAMS) for size in sizes or []])
+    affordable = asked[tokens_left(budget, asked, served) > 0]
+    if len(asked) and not len(affordable):
+        raise RequestError(_unaffordable(budget, served, asked))
+    around = optimum.loc["params", "value"] * np.geomspace(1 / REACH, REACH, 81)
+    curve = _curve(law, budget, served, np.union1d(around, affordable), least, prob)
     if not law.has_draws:
         optimum, curve = optimum[["value"]], curve.drop(columns=[lower, upper])
+    compared = curve.set_index("params", drop=False).loc[affordable].reset_index(drop=True)
     best_N, best_D = optimum.loc[["params", "tokens"], "value"]
     outside = law.scope.extrapolates(params=best_N, volume=best_D)
-    notes = [*law.notes, *law.scope.extrapolation_note(curve["extrapolation"].to_numpy())]
+    told = compared if len(asked) else curve
+    what = "model sizes asked for, with their tokens," if len(asked) else WHAT_OF_CURVE.format(N=best_N)
+    flags = told["extrapolation"].to_numpy()
+    notes = [*law.notes, *law.scope.extrapolation_note(flags, what=what)]
+    if len(affordable) < len(asked):
+        message = _unaffordable(budget, served, asked[tokens_left(budget, asked, served) <= 0])
+        notes.append(Note("serving-exceeds-budget", message, "warning"))
     if not served:
         notes.append(SERVING)
     else:
         exponents = "the exponents are those of training alone; serving costs do not scale with the budget"
         notes.append(Note("serving-counted", exponents))
-    return Allocation(budget, served, prob, law, optimum, curve, bool(outside), tuple(notes))
+    return Allocation(budget, served, prob, law, optimum, curve, compared, bool(outside), tuple(notes))
+
+
+def _unaffordable(flops: float, served: float, params: np.ndarray) -> str:
+    """Say which sizes cannot pay for their serving, with the figures."""
+    costs = "; ".join(f"{N:.3g} parameters × {served:.3g} tokens × 2 = {2 * N * served:.3g}" for N in params)
+    largest = flops / (2 * served)
+    return (
+        f"serving alone costs more than the budget of {flops:.3g} FLOPs ({costs} FLOPs): ask for a model "
+        f"below {largest:.3g} parameters, for fewer tokens or for a larger budget"
+    )
 
 
 def _curve(
@@ -383,8 +423,6 @@ def _curve(
     """Loss along the splits of one budget; sizes whose serving alone exceeds it are left out."""
     tokens = tokens_left(flops, params, served)
     params, tokens = params[tokens > 0], tokens[tokens > 0]
-    if not len(params):
-        raise RequestError(f"serving alone costs more than {flops:.3g} FLOPs at every size asked for")
     draws = law.loss(params, tokens)
     lower, upper = interval_columns("law", prob)
     middle, low, high = _centre(draws, prob)

@@ -6,28 +6,38 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from bayescdm.atomic import replacing
 from bayescdm.errors import RequestError
 from bayescdm.intervals import check_probability
 from bayescdm.loss.allocate import SERVING, ComputeLaw
+from bayescdm.loss.scope import CHINCHILLA_SCOPE
 
 __all__ = ["explorer_page", "write_explorer"]
 
 TEMPLATE = Path(__file__).with_name("explorer.html")
-#: Draws that a page carries; quantiles of 90 % intervals need no more, and a slider must stay fluid.
+#: Draws behind the band of the curve, where no digit is read off: a slider must stay fluid. Numbers use all.
 DRAWS = 200
 CONSTANTS = ("A", "B", "E", "alpha", "beta")
 
 
-def explorer_page(laws: Sequence[ComputeLaw], *, prob: float = 0.9) -> str:
+def explorer_page(
+    laws: Sequence[ComputeLaw],
+    *,
+    flops: float = 1e21,
+    tokens_served: float = 0.0,
+    params: float | None = None,
+    prob: float = 0.9,
+) -> str:
     """Return the explorer as HTML.
 
     Parameters
     ----------
     laws : sequence of ComputeLaw
         Offered in this order; of one scope.
+    flops, tokens_served : float
+        Budget and tokens served that the page opens with.
+    params : float, optional
+        Model size that it opens with; the optimum by default.
     prob : float
         Probability of the intervals.
 
@@ -52,6 +62,9 @@ def explorer_page(laws: Sequence[ComputeLaw], *, prob: float = 0.9) -> str:
     data = {
         "prob": check_probability(prob),
         "scope": laws[0].scope.to_dict(),
+        "start": {"flops": flops, "served": tokens_served, "params": params},
+        "band": DRAWS,
+        "text": laws[0].scope.metric == CHINCHILLA_SCOPE.metric,
         "serving": SERVING.message,
         "laws": [_encoded(law) for law in laws],
     }
@@ -61,14 +74,21 @@ def explorer_page(laws: Sequence[ComputeLaw], *, prob: float = 0.9) -> str:
 
 
 def write_explorer(
-    path: str | Path, laws: Sequence[ComputeLaw], *, prob: float = 0.9, overwrite: bool = False
+    path: str | Path,
+    laws: Sequence[ComputeLaw],
+    *,
+    flops: float = 1e21,
+    tokens_served: float = 0.0,
+    params: float | None = None,
+    prob: float = 0.9,
+    overwrite: bool = False,
 ) -> Path:
     """Write the explorer to a file, atomically.
 
     Parameters
     ----------
     path : str or Path
-    laws, prob
+    laws, flops, tokens_served, params, prob
         As for `explorer_page`.
     overwrite : bool
         Replace an existing file.
@@ -82,15 +102,13 @@ def write_explorer(
     RequestError
         As for `explorer_page`, or the file exists and `overwrite` is false.
     """
-    page = explorer_page(laws, prob=prob)
+    page = explorer_page(laws, flops=flops, tokens_served=tokens_served, params=params, prob=prob)
     with replacing(path, overwrite=overwrite) as unfinished:
         unfinished.write_text(page, encoding="utf-8")
     return Path(path)
 
 
 def _encoded(law: ComputeLaw) -> dict[str, object]:
-    """Constants of evenly spaced draws, and what the reader must know."""
-    which = np.unique(np.linspace(0, len(law.A) - 1, min(DRAWS, len(law.A))).astype(int))
-    draws = [{name: float(getattr(law, name)[i]) for name in CONSTANTS} for i in which]
-    notes = [note.message for note in law.notes]
-    return {"name": law.name, "draws": draws, "notes": notes}
+    """Constants of all draws, a list for each, and what the reader must know."""
+    constants = {name: getattr(law, name).tolist() for name in CONSTANTS}
+    return {"name": law.name, "constants": constants, "notes": [note.message for note in law.notes]}

@@ -65,10 +65,16 @@ def plot_loss_curve(allocation: Allocation, *, ax: Axes | None = None) -> Axes:
     label = f"optimum: N {short_count(best['params'])}, D {short_count(best['tokens'])}"
     handles.append(Line2D([], [], marker="o", linestyle="", color=colours.series[1], label=label))
     handles.append(Line2D([], [], color=colour, linestyle=DASHED, label=OUTSIDE))
-    near = curve.loc[curve["loss"] < best["loss"] + 0.6]
+    asked = allocation.sizes
+    if len(asked):
+        ax.plot(asked["params"], asked["loss"], "s", color=colours.series[2], markersize=5, zorder=6)
+        handles.append(
+            Line2D([], [], marker="s", linestyle="", color=colours.series[2], label="size asked for")
+        )
+    near = curve.loc[curve["loss"] <= max([best["loss"] + 0.6, *asked["loss"]])]
     ax.set_ylim(_padded(near.filter(regex="loss|law_")))
     _counts_below(ax, "model size N (parameters)")
-    ax.set_xlim(near["params"].min(), near["params"].max())
+    ax.set_xlim(near["params"].min() / 1.1, near["params"].max() * 1.1)
     ax.set_ylabel(f"{allocation.scope.metric} ({allocation.scope.units['metric']})")
     served = f" and {short_count(allocation.tokens_served)} tokens served" if allocation.tokens_served else ""
     ax.set_title(f"{_flops(allocation.flops)} FLOPs of training{served}")

@@ -11,6 +11,8 @@ from bayescdm.errors import Note, RequestError
 
 __all__ = ["CHINCHILLA_SCOPE", "Scope"]
 
+NOT_STATED = "not stated"
+
 
 @dataclass(frozen=True)
 class Scope:
@@ -42,12 +44,12 @@ class Scope:
     """
 
     metric: str
-    objective: str = "not stated"
-    data_distribution: str = "not stated"
-    architecture: str = "not stated"
+    objective: str = NOT_STATED
+    data_distribution: str = NOT_STATED
+    architecture: str = NOT_STATED
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
-    source: str = "not stated"
+    source: str = NOT_STATED
 
     def __str__(self) -> str:
         """Return the record as one line a field."""
@@ -80,7 +82,9 @@ class Scope:
             outside = outside | (np.asarray(value) < low) | (np.asarray(value) > high)
         return outside
 
-    def extrapolation_note(self, flags: np.ndarray, where: str | None = None) -> tuple[Note, ...]:
+    def extrapolation_note(
+        self, flags: np.ndarray, where: str | None = None, what: str = "points"
+    ) -> tuple[Note, ...]:
         """Return a warning that counts the flagged points; empty when there are none.
 
         Parameters
@@ -88,6 +92,8 @@ class Scope:
         flags : ndarray of bool
         where : str, optional
             What they lie outside of; the scope's ranges by default.
+        what : str
+            What was asked about, in the plural.
 
         Returns
         -------
@@ -100,7 +106,7 @@ class Scope:
         return (
             Note(
                 "extrapolation",
-                f"{np.sum(flags)} of {np.size(flags)} points lie outside {outside}",
+                f"{np.sum(flags)} of {np.size(flags)} {what} lie outside {outside}",
                 "warning",
             ),
         )
@@ -119,10 +125,11 @@ class Scope:
             When it is not this scope's metric; text loss does not predict the score of a VLM.
         """
         if metric.strip().casefold() != self.metric.casefold():
+            known = [part for part in (self.objective, self.data_distribution) if part != NOT_STATED]
+            about = f": this fit is of {' on '.join(known)}" if known else ""
             raise RequestError(
-                f"'{metric}' cannot be read off a law of {self.metric}: this fit is of {self.objective} on "
-                f"{self.data_distribution}. Fit that metric itself: `bayescdm fit` for the accuracy of a "
-                f"VLM, `bayescdm loss` for its own training loss."
+                f"'{metric}' cannot be read off a law of {self.metric}{about}. Fit that metric itself: "
+                "`bayescdm fit` for the accuracy of a VLM, `bayescdm loss` for its own training loss."
             )
 
     def to_dict(self) -> dict[str, Any]:
