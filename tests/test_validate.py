@@ -310,3 +310,7 @@ def test_command_goes_on_where_it_was_stopped(study, refitter, tmp_path, monkeyp
     for table in ("rows", "folds", "trajectories"):
         first, second = (pd.read_csv(tmp_path / where / f"{table}.csv") for where in ("there", "elsewhere"))
         pd.testing.assert_frame_equal(first, second)
+    page = (tmp_path / "there" / "validation.html").read_text(encoding="utf-8")
+    assert "by-family" in page or "validation-family" in page
+    standing = CliRunner().invoke(app, asked)
+    assert standing.exit_code == 1 and "exists already" in standing.stderr

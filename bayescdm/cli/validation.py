@@ -57,15 +57,17 @@ def validate(
     seed: Seed = 1,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder for tables and finished refits; a run that was interrupted goes on there."),
+        typer.Option(help="Folder for a page, tables and finished refits; an interrupted run goes on there."),
     ] = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Refit a model without parts of a study, exactly, and score its predictions of them."""
+    from bayescdm.report.validation import validation_document
     from bayescdm.validate import SCORE_COLUMNS, readable_scores, refuse_tables
     from bayescdm.validate import validate as run
     from bayescdm.validate.readers import LEGEND, WHAT
+    from bayescdm.validate.validation import PAGE
 
     if out is not None and not overwrite:
         refuse_tables(out)
@@ -91,6 +93,8 @@ def validate(
         )
     if out is not None:
         validation.save(out, overwrite=overwrite)
+        page = validation_document(validation).write(out / PAGE, overwrite=overwrite)
+        typer.echo(f"tables and page: {page}", err=True)
     if as_json:
         print_json(validation.to_dict())
     else:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bayescdm.atomic import check_place
+from bayescdm.modelfiles import model_names
 from bayescdm.predict import Candidates
 from bayescdm.report.answers import Answer, answer
 from bayescdm.report.document import Document, Format, check_format
@@ -20,11 +21,16 @@ from bayescdm.report.sections import (
 )
 from bayescdm.report.sensitivity import answer_again
 from bayescdm.report.trust import data_section, diagnostics_section, problem_of, settings_section
+from bayescdm.report.validation import check_section, validation_section
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
+    from bayescdm.validate import Validation
 
 __all__ = ["answer_document", "report", "report_answer"]
+
+#: What checks of a model against its own data need of a fit.
+CHECKED = {"prior_predictive", "posterior_predictive", "log_likelihood"}
 
 
 def report(
@@ -39,6 +45,7 @@ def report(
     seed: int = 0,
     sensitivity_fit: Fit | None = None,
     models: Mapping[str, Fit] | None = None,
+    validations: Sequence[Validation] = (),
     format: Format = "html",
     overwrite: bool = False,
 ) -> Path:
@@ -54,6 +61,8 @@ def report(
         The same study with flagged text scores treated as missing; the page says how the answer changes.
     models : mapping of str to Fit, optional
         Further fits of the same runs, by name, to compare with this one by PSIS-LOO.
+    validations : sequence of Validation, optional
+        Exact refits (`bayescdm.validate`), each a section with its held-out trajectories.
     format : {"html", "md", "json"}
         A page, a text for a pull request with its figures in a folder beside it, or strict JSON.
     overwrite : bool
@@ -78,7 +87,14 @@ def report(
         fit, candidates=candidates, recipe=recipe, volume=volume, sizes=sizes, prob=prob, seed=seed
     )
     return report_answer(
-        fit, asked, out, sensitivity_fit=sensitivity_fit, models=models, format=format, overwrite=overwrite
+        fit,
+        asked,
+        out,
+        sensitivity_fit=sensitivity_fit,
+        models=models,
+        validations=validations,
+        format=format,
+        overwrite=overwrite,
     )
 
 
@@ -89,6 +105,7 @@ def report_answer(
     *,
     sensitivity_fit: Fit | None = None,
     models: Mapping[str, Fit] | None = None,
+    validations: Sequence[Validation] = (),
     format: Format = "html",
     overwrite: bool = False,
 ) -> Path:
@@ -96,7 +113,7 @@ def report_answer(
 
     Parameters
     ----------
-    fit, out, sensitivity_fit, models, format, overwrite
+    fit, out, sensitivity_fit, models, validations, format, overwrite
         As for `report`.
     asked : Answer
 
@@ -106,7 +123,9 @@ def report_answer(
     """
     check_format(format)
     check_place(out, overwrite=overwrite)
-    document = answer_document(fit, asked, sensitivity_fit=sensitivity_fit, models=models)
+    document = answer_document(
+        fit, asked, sensitivity_fit=sensitivity_fit, models=models, validations=validations
+    )
     return document.write(out, format=format, overwrite=overwrite)
 
 
@@ -116,12 +135,13 @@ def answer_document(
     *,
     sensitivity_fit: Fit | None = None,
     models: Mapping[str, Fit] | None = None,
+    validations: Sequence[Validation] = (),
 ) -> Document:
     """Lay an answer and what it stands on out as sections.
 
     Parameters
     ----------
-    fit, sensitivity_fit, models
+    fit, sensitivity_fit, models, validations
         As for `report`.
     asked : Answer
 
@@ -141,6 +161,10 @@ def answer_document(
         sections.append(sensitivity_section(asked, again, sensitivity_fit))
     if models:
         sections.append(model_section({fit.model: fit, **models}))
+    sections += [validation_section(validation) for validation in validations]
+    # Of a model file of one's own, only the draws are at hand.
+    if fit.model in model_names() and set(fit.draws.children) >= CHECKED:
+        sections.append(check_section(fit))
     sections += [diagnostics_section(fit, prob), data_section(fit), settings_section(fit)]
     simulated = " (simulated)" if fit.study.simulated else ""
     return Document(

@@ -7,11 +7,13 @@ from matplotlib.figure import Figure as Drawing
 
 from bayescdm.fit import Fit
 from bayescdm.plots.validation import plot_held_out, plot_pit, plot_residuals
+from bayescdm.report.document import Document
 from bayescdm.report.figures import NARROW, figure
 from bayescdm.report.parts import Notes, Part, Section
 from bayescdm.tables import Column, table
 from bayescdm.validate import (
     SCORE_COLUMNS,
+    PosteriorCheck,
     Validation,
     check_posterior,
     check_prior,
@@ -20,7 +22,7 @@ from bayescdm.validate import (
 )
 from bayescdm.validate.readers import LEGEND, WHAT
 
-__all__ = ["check_section", "validation_section"]
+__all__ = ["check_section", "validation_document", "validation_section"]
 
 
 def validation_section(validation: Validation) -> Section:
@@ -67,6 +69,37 @@ def validation_section(validation: Validation) -> Section:
     return Section(name, f"What it predicts unseen: {WHAT[validation.by]}", sentences, parts)
 
 
+def validation_document(validation: Validation) -> Document:
+    """Lay a validation out as a report of its own.
+
+    Parameters
+    ----------
+    validation : Validation
+
+    Returns
+    -------
+    Document
+    """
+    problem = "" if validation.converged else "Scores of refits that did not converge cannot be trusted."
+    simulated = " (simulated)" if validation.simulated else ""
+    return Document(
+        f"Can it be trusted? {validation.study}{simulated}",
+        f"Model {validation.model}, fitted anew with {WHAT[validation.by]}.",
+        [validation_section(validation)],
+        problem=problem,
+        facts=validation.to_dict(),
+    )
+
+
+def _fit_in_words(check: PosteriorCheck) -> str:
+    """Say which residuals are least like those of replicated data."""
+    worst = check.table.loc[check.table["p_value"].idxmin()]
+    return (
+        f"A small p value says that residuals of the data follow something which those of replicated data "
+        f"do not; the smallest is {worst['p_value']:.2f} ({worst['check']})."
+    )
+
+
 def check_section(fit: Fit) -> Section:
     """Build the section on the fit's own data and priors: residuals, prior accuracies, sensitivity.
 
@@ -85,8 +118,8 @@ def check_section(fit: Fit) -> Section:
     sentences = [
         f"Before any data, {outside:.1%} of accuracies lie outside 0 to 100 %, and 95 % lie between "
         f"{prior['lower']:.0%} and {prior['upper']:.0%}.",
-        "Small p values: residuals of the data follow something that those of replicated data do not."
-    ]  # fmt: skip
+        _fit_in_words(check),
+    ]
 
     def draw_residuals(width: float) -> Drawing:
         rows, columns = (4, 1) if width <= NARROW else (2, 2)

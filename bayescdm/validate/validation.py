@@ -120,12 +120,14 @@ class Validation:
 
 
 TABLES = ("rows", "folds", "trajectories")
+#: What the command writes beside them.
+PAGE = "validation.html"
 
 
 def refuse_tables(folder: Path) -> None:
-    """Raise a RequestError when a folder holds tables of a finished validation."""
-    names = (*TABLES, "rivals")
-    standing = [str(folder / f"{name}.csv") for name in names if (folder / f"{name}.csv").exists()]
+    """Raise a RequestError when a folder holds tables or the page of a finished validation."""
+    names = (*(f"{name}.csv" for name in (*TABLES, "rivals")), PAGE)
+    standing = [str(folder / name) for name in names if (folder / name).exists()]
     if standing:
         raise RequestError(f"{standing[0]}: exists already; choose another folder or ask to overwrite it")
 
