@@ -1,14 +1,19 @@
 """Competition and synergy of simulated pairs are recovered, with their probability and the caution."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
+from bayescdm import cli
+from bayescdm.cli.output import NOT_CONVERGED
 from bayescdm.errors import InputError, NotFoundError, RequestError
 from bayescdm.laws import mixed_modal_pair_loss
-from bayescdm.loss.mixed_modal import TRUTH, fit_mixed_modal, simulate_mixed_modal
+from bayescdm.loss import mixed_modal
+from bayescdm.loss.mixed_modal import TRUTH, fit_mixed_modal, read_mixed_modal, simulate_mixed_modal
 from bayescdm.sampling import SamplerSettings
 
 
@@ -85,3 +90,30 @@ def test_simulated_runs_are_called_simulated():
     assert study.simulated
     assert "simulated" in study.name
     assert np.isfinite(study.table["loss"]).all()
+
+
+def test_command_reads_runs_and_says_of_each_pair_whether_it_competes(fit, tmp_path, monkeypatch):
+    study = simulate_mixed_modal()
+    study.table.replace({"volume_second": {0.0: ""}}).to_csv(tmp_path / "runs.csv", index=False)
+    seen = []
+    monkeypatch.setattr(mixed_modal, "fit_mixed_modal", lambda study, **_: seen.append(study) or fit)
+    result = CliRunner().invoke(cli.app, ["loss", str(tmp_path / "runs.csv"), "--law", "mixed-modal"])
+    assert result.exit_code == (0 if fit.diagnose().converged else NOT_CONVERGED), result.stderr
+    pd.testing.assert_frame_equal(
+        seen[0].table.reset_index(drop=True), study.table.reset_index(drop=True), check_dtype=False
+    )
+    for part in ("p_synergy", ">0.999", "<0.001", "speech-text-caution", "below 0: the modalities help"):
+        assert part in result.stdout
+    answer = CliRunner().invoke(cli.app, ["loss", "mixed-modal", "--json"])
+    assert [row["second"] for row in json.loads(answer.stdout)["pairs"]] == ["speech", "image"]
+
+
+def test_faults_of_runs_are_told_by_line(tmp_path):
+    (tmp_path / "r.csv").write_text(
+        "first,second,params,volume_first,volume_second,loss\ntext,,7,1B,,2.0\ntext,,1B,many,,2.0\n"
+    )
+    with pytest.raises(InputError, match="row 3, volume_first"):
+        read_mixed_modal(tmp_path / "r.csv")
+    (tmp_path / "r.csv").write_text("first,second,params,volume_first,volume_second,loss\ntext,,7,1B,,2.0\n")
+    with pytest.raises(InputError, match="row 2: params 7 is not an absolute count"):
+        read_mixed_modal(tmp_path / "r.csv")

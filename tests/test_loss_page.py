@@ -118,6 +118,7 @@ def test_serving_is_called_uncounted_only_where_it_is(page):
     assert "cost of serving the model is not in this optimum" in shown(page, "notes")
     page.open(page.url + "#flops=1e22&params=2e9&served=1e12")
     assert "cost of serving" not in shown(page, "notes")
+    assert "the exponents are those of training alone" in shown(page, "notes")
 
 
 def test_serving_that_exceeds_the_budget_is_said(page):

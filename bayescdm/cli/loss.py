@@ -27,6 +27,7 @@ POINT_LAW = {
     "chinchilla": "compute",
     "contrastive": "contrastive",
 }
+MIXED_MODAL = "mixed-modal"
 #: What ``allocate --plots`` writes.
 PICTURES = ("loss_curve", "iso_flop", "iso_loss")
 
@@ -38,12 +39,16 @@ Overwrite = Annotated[bool, typer.Option(help="Replace files that exist.")]
 @app.command()
 def loss(
     logs: Annotated[
-        str, typer.Argument(help="CSV or folder of loss logs; or chinchilla, openclip, simulated (packaged).")
+        str,
+        typer.Argument(
+            help="CSV or folder of loss logs; or chinchilla, openclip, simulated, mixed-modal (packaged)."
+        ),
     ],
     law: Annotated[
         str | None,
         typer.Option(
-            help="capability, compute, compute-pooled, chinchilla, contrastive; by default what fits."
+            help="capability, compute, compute-pooled, chinchilla, contrastive or mixed-modal; by default "
+            "what fits."
         ),
     ] = None,
     runs: Annotated[Path | None, typer.Option(help="CSV with run, family, params, tokens_per_step.")] = None,
@@ -68,8 +73,13 @@ def loss(
 ) -> None:
     """Fit a loss law to training logs or to packaged points, with intervals and the scope of the fit."""
     _refuse_existing(out, overwrite=overwrite)
-    if law is not None and law not in POINT_LAW:
-        raise unknown_name("loss law", law, POINT_LAW)
+    if law is not None and law not in (*POINT_LAW, MIXED_MODAL):
+        raise unknown_name("loss law", law, (*POINT_LAW, MIXED_MODAL))
+    if law == MIXED_MODAL or (logs == MIXED_MODAL and law is None):
+        if point or compare or out is not None:
+            raise RequestError("the mixed-modal law has a posterior only: no --point, --compare or --out")
+        _mixed_modal(logs, seed=seed, prob=prob, as_json=as_json)
+        return
     study = _loss_study(logs, runs, text_scores, _titles(column or []), first_step, window)
     chosen = law or _usual_law(logs, study)
     if compare:
@@ -279,6 +289,37 @@ def _point_fits(study: LossStudy, law: str, *, seed: int, resamples: int, prob: 
         typer.echo("\n".join([*own, ""]))
     # What the runs were is the same for all groups.
     typer.echo("\n".join([str(study.scope), *map(str, study.notes)]))
+
+
+def _mixed_modal(logs: str, *, seed: int, prob: float, as_json: bool) -> None:
+    """Fit the laws of modalities and pairs, and say of each pair whether it competes or helps."""
+    from bayescdm.loss import mixed_modal
+
+    simulated = logs == MIXED_MODAL and not Path(logs).exists()
+    study = mixed_modal.simulate_mixed_modal() if simulated else mixed_modal.read_mixed_modal(logs)
+    if not study.pairs:
+        raise RequestError(f"{logs}: no run on two modalities, so that there is no pair to speak of")
+    fit = mixed_modal.fit_mixed_modal(study, seed=seed, progress=sys.stderr.isatty())
+    pairs = fit.pairs_at_largest(prob=prob)
+    if as_json:
+        print_json(
+            {
+                "study": study.name,
+                "simulated": study.simulated,
+                "parameters": fit.summary(prob=prob).to_dict("index"),
+                "pairs": pairs.table.to_dict("records"),
+                "converged": fit.diagnose().converged,
+                "scope": study.scope.to_dict(),
+                "notes": [note.to_dict() for note in pairs.notes],
+            }
+        )
+    else:
+        table = fit.summary(prob=prob).to_string(float_format=lambda value: f"{value:.4g}")
+        kind = " (simulated)" if study.simulated and "simulated" not in study.name else ""
+        meaning = "interaction below 0: the modalities help each other (synergy); above 0: they compete"
+        typer.echo(f"mixed_modal, {study.name}{kind}\n{table}\n{fit.diagnose()}\n\n{meaning}\n{pairs}")
+    if not fit.diagnose().converged:
+        raise typer.Exit(NOT_CONVERGED)
 
 
 def _laws(preset: str | None, fit: Path | None, family: str | None, seed: int) -> list[Any]:

@@ -38,6 +38,11 @@ SERVING = Note(
     "the cost of serving the model is not in this optimum; give the tokens that will be served to count it",
 )
 
+SERVED = Note(
+    "serving-counted",
+    "the exponents are those of training alone; serving costs do not scale with the budget",
+)
+
 
 @dataclass(frozen=True)
 class ComputeLaw:
@@ -402,8 +407,7 @@ def allocate(
     if not served:
         notes.append(SERVING)
     else:
-        exponents = "the exponents are those of training alone; serving costs do not scale with the budget"
-        notes.append(Note("serving-counted", exponents))
+        notes.append(SERVED)
     return Allocation(budget, served, prob, law, optimum, curve, compared, bool(outside), tuple(notes))
 
 

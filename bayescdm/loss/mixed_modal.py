@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayescdm.errors import InputError, Note, RequestError, unknown_name
+from bayescdm.errors import InputError, Note, NotFoundError, RequestError, unknown_name
 from bayescdm.fit import Diagnosis, diagnose, summarise
 from bayescdm.intervals import check_probability, interval_columns
 from bayescdm.laws import compute_loss, mixed_modal_loss, mixed_modal_pair_loss
@@ -20,9 +21,19 @@ from bayescdm.loss.prediction import LossPrediction
 from bayescdm.loss.scope import Scope
 from bayescdm.loss.study import SMALLEST_PARAMS, SMALLEST_VOLUME
 from bayescdm.modelfiles import load_model
+from bayescdm.reading import parse_count
 from bayescdm.sampling import SamplerSettings, compile_model, prior_draws
 
-__all__ = ["CAUTIONS", "MixedModalFit", "MixedModalStudy", "fit_mixed_modal", "simulate_mixed_modal"]
+__all__ = [
+    "CAUTIONS",
+    "MixedModalFit",
+    "MixedModalStudy",
+    "fit_mixed_modal",
+    "read_mixed_modal",
+    "simulate_mixed_modal",
+]
+
+COLUMNS = ("first", "second", "params", "volume_first", "volume_second", "loss")
 
 CAUTIONS = (
     Note(
@@ -160,6 +171,24 @@ class MixedModalFit:
         wanted = ["reference_loss", "E", "alpha", "beta", "interaction", "C", "sigma"]
         return summarise(self.posterior[wanted], self.draws["prior"].to_dataset(), prob=prob)
 
+    def pairs_at_largest(self, *, prob: float = 0.9) -> LossPrediction:
+        """Return the interaction of each pair at its own largest model size and volumes.
+
+        Parameters
+        ----------
+        prob : float
+
+        Returns
+        -------
+        LossPrediction
+            As of :meth:`interaction`, a row a pair.
+        """
+        both = self.study.table[self.study.table["second"] != ""]
+        labels = [pair_label(a, b, self.study.modalities) for a, b in zip(both["first"], both["second"])]
+        sizes = both.drop(columns="loss").sort_values(["params", "volume_first", "volume_second"])
+        last = sizes.groupby(pd.Series(labels, index=both.index), sort=False).tail(1)
+        return self.interaction(last.reset_index(drop=True), prob=prob)
+
     def interaction(self, table: pd.DataFrame, *, prob: float = 0.9) -> LossPrediction:
         """How much a pair loses or gains against its modalities alone, and how sure that is.
 
@@ -292,6 +321,69 @@ def fit_mixed_modal(
     observed = [rv.name for rv in compiled.model.observed_RVs]
     tree["prior"] = xr.DataTree(prior_draws(compiled.model, PRIOR_DRAWS, seed).drop_vars(observed))
     return MixedModalFit(tree, study)
+
+
+def read_mixed_modal(path: str | Path) -> MixedModalStudy:
+    """Read runs on one modality or on two.
+
+    Parameters
+    ----------
+    path : str or Path
+        CSV with `COLUMNS`, a row a run; ``second`` and ``volume_second`` are empty for one modality. Counts
+        are absolute (``7B`` is read).
+
+    Returns
+    -------
+    MixedModalStudy
+
+    Raises
+    ------
+    NotFoundError
+        There is no such file.
+    InputError
+        All problems at once, with the lines of the file.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise NotFoundError(f"{path}: there is no such file")
+    table = pd.read_csv(path, dtype="string", keep_default_na=False, skip_blank_lines=False)
+    missing = [name for name in COLUMNS if name not in table]
+    if missing:
+        raise InputError(f"{path.name}: no column {', '.join(missing)}; needed are {', '.join(COLUMNS)}")
+    table.index = pd.RangeIndex(2, len(table) + 2)
+    table = table[(table != "").any(axis=1)]
+    problems: list[str] = []
+    numbers = {}
+    for name in COLUMNS[2:]:
+        numbers[name] = [
+            _number(cell, f"{path.name}, row {row}, {name}", problems) for row, cell in table[name].items()
+        ]
+    if problems:
+        raise InputError(problems)
+    labels = {name: table[name].str.strip().astype(object) for name in COLUMNS[:2]}
+    runs = pd.DataFrame({**labels, **numbers}, index=table.index)
+    volumes = np.concatenate([runs["volume_first"], runs.loc[runs["second"] != "", "volume_second"]])
+    scope = Scope(
+        metric="mean token loss of the modalities",
+        ranges={
+            "params": (float(runs["params"].min()), float(runs["params"].max())),
+            "volume": (float(volumes.min()), float(volumes.max())),
+        },
+        units={"metric": "as logged", "params": "parameters", "volume": "tokens"},
+        source=path.name,
+    )
+    return MixedModalStudy(path.stem, runs, scope)
+
+
+def _number(cell: str, where: str, problems: list[str]) -> float:
+    """Read a count or a loss; nought where the cell is empty, which the study refuses where it matters."""
+    if not cell.strip():
+        return 0.0
+    try:
+        return float(parse_count(cell))
+    except InputError as error:
+        problems.append(f"{where}: {error}")
+        return 0.0
 
 
 def simulate_mixed_modal(*, seed: int = 0, noise: float = 0.005) -> MixedModalStudy:

@@ -9,7 +9,7 @@ from pathlib import Path
 from bayescdm.atomic import replacing
 from bayescdm.errors import RequestError
 from bayescdm.intervals import check_probability
-from bayescdm.loss.allocate import SERVING, ComputeLaw
+from bayescdm.loss.allocate import SERVED, SERVING, ComputeLaw
 from bayescdm.loss.scope import CHINCHILLA_SCOPE
 
 __all__ = ["explorer_page", "write_explorer"]
@@ -65,7 +65,7 @@ def explorer_page(
         "start": {"flops": flops, "served": tokens_served, "params": params},
         "band": DRAWS,
         "text": laws[0].scope.metric == CHINCHILLA_SCOPE.metric,
-        "serving": SERVING.message,
+        "serving": [SERVING.message, SERVED.message],
         "laws": [_encoded(law) for law in laws],
     }
     # "<" as an escape keeps any text in the data from ending the script element.
