@@ -121,6 +121,15 @@ def test_users_logs_are_read_prepared_and_fitted_by_family(run, logs):
         assert part in result.stdout
 
 
+def test_users_state_what_their_runs_were(run, logs):
+    stated = ["--scope", "metric=validation loss", "--scope", "data_distribution=LLaVA mix"]
+    result = run("loss", str(logs), "--point", *stated)
+    assert result.exit_code == 0, result.stderr
+    assert "metric             validation loss" in result.stdout
+    assert "LLaVA mix" in result.stdout
+    assert "did you mean 'metric'" in run("loss", str(logs), "--point", "--scope", "metrics=x").stderr
+
+
 def test_steps_of_the_preparation_can_be_left_out(run, logs):
     result = run("loss", str(logs), "--point", "--first-step", "0", "--window", "0")
     assert "early-steps-dropped" not in result.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +16,7 @@ from bayescdm.errors import RequestError, unknown_name
 
 if TYPE_CHECKING:
     from bayescdm.loss.allocate import Allocation
+    from bayescdm.loss.scope import Scope
     from bayescdm.loss.study import LossStudy
 
 __all__: list[str] = []
@@ -58,6 +60,10 @@ def loss(
     column: Annotated[
         list[str] | None, typer.Option(help="Title of a column, such as loss=nll; repeat for several.")
     ] = None,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(help="What the runs were, such as metric='text loss'; repeat for several."),
+    ] = None,
     first_step: Annotated[int, typer.Option(help="Drop losses before this step; 0 keeps all.")] = 1000,
     window: Annotated[int, typer.Option(help="Losses in the rolling mean; 0 leaves them as logged.")] = 5,
     point: Annotated[bool, typer.Option("--point", help="Point fit in place of a posterior.")] = False,
@@ -81,6 +87,7 @@ def loss(
         _mixed_modal(logs, seed=seed, prob=prob, as_json=as_json)
         return
     study = _loss_study(logs, runs, text_scores, _titles(column or []), first_step, window)
+    study = replace(study, scope=_stated(study.scope, _titles(scope or [], option="--scope")))
     chosen = law or _usual_law(logs, study)
     if compare:
         from bayescdm.loss.compare import compare_loss_laws
@@ -249,11 +256,23 @@ def _loss_study(
     return with_capability(study, table)
 
 
-def _titles(pairs: list[str]) -> dict[str, str]:
-    """Column titles by our names, from ``name=title``."""
+def _stated(scope: Scope, fields: dict[str, Any]) -> Scope:
+    """Scope with the fields that the user states."""
+    known = ("metric", "objective", "data_distribution", "architecture", "source")
+    for name in fields:
+        if name not in known:
+            raise unknown_name("field of --scope", name, known)
+    return replace(scope, **fields) if fields else scope
+
+
+def _titles(pairs: list[str], option: str = "--column") -> dict[str, str]:
+    """Values by name, from ``name=value``."""
     for pair in pairs:
         if "=" not in pair:
-            raise RequestError(f"--column {pair}: write NAME=TITLE, such as loss=nll")
+            raise RequestError(
+                f"{option} {pair}: write NAME=TITLE, such as "
+                f"{'loss=nll' if option == '--column' else 'metric=...'}"
+            )
     return dict(pair.split("=", 1) for pair in pairs)
 
 
