@@ -8,15 +8,19 @@ import pandas as pd
 
 from bayescdm.intervals import PredictionKind, interval_columns
 from bayescdm.tables import Column
-from bayescdm.wording import interval_label
+from bayescdm.wording import interval_label, points
 
 __all__ = [
     "MODEL_COLUMNS",
     "benchmark_columns",
     "by_family",
+    "choice_columns",
+    "difference_columns",
     "family_backbone_columns",
     "family_columns",
     "nearest_columns",
+    "next_run_columns",
+    "option_columns",
     "pair_columns",
     "position_columns",
     "prediction_columns",
@@ -67,6 +71,93 @@ def ranking_columns(kind: PredictionKind, prob: float) -> list[Column]:
         Column(f"rank, {label}", interval_columns(kind, prob, of="rank"), "integer"),
         Column("what is known of it", "mode"),
         Column("extrapolation", "extrapolation"),
+        Column("beyond the recipe's runs", "beyond_recipe"),
+    ]
+
+
+def choice_columns(kind: PredictionKind, prob: float, cost_unit: str) -> list[Column]:
+    """Columns of the ranking of a `bayescdm.decide.Choice`.
+
+    Parameters
+    ----------
+    kind, prob
+        As the table was made with.
+    cost_unit : str
+
+    Returns
+    -------
+    list of Column
+    """
+    ranked = ranking_columns(kind, prob)
+    own = [
+        Column("volume", "volume", "count"),
+        Column(cost_unit, "cost", "count" if cost_unit == "active parameters" else "number"),
+    ]
+    return [*ranked[:3], *own, *ranked[3:], Column("text scores that are missing", "missing")]
+
+
+def option_columns(kind: PredictionKind, prob: float, cost_unit: str) -> list[Column]:
+    """Columns of the options of a `bayescdm.decide.Choice`.
+
+    Parameters
+    ----------
+    kind, prob, cost_unit
+        As for `choice_columns`.
+
+    Returns
+    -------
+    list of Column
+    """
+    by_title = {column.title: column for column in choice_columns(kind, prob, cost_unit)}
+    shown = ("backbone", "volume", cost_unit, "accuracy, %", interval_label(kind, prob))
+    return [*(by_title[title] for title in shown), Column("on the front", "front")]
+
+
+def difference_columns(kind: PredictionKind, prob: float, equivalent: float) -> list[Column]:
+    """Columns of the differences of a `bayescdm.decide.Choice`.
+
+    Parameters
+    ----------
+    kind, prob
+        As the table was made with.
+    equivalent : float
+        What counts as practically equal, a fraction.
+
+    Returns
+    -------
+    list of Column
+    """
+    within = points(equivalent)
+    return [
+        Column("backbone", "backbone"),
+        Column("difference, points", "mean", "points"),
+        Column(f"difference, {interval_label(kind, prob)}", interval_columns(kind, prob), "points"),
+        Column("P(better)", "p_greater", "probability"),
+        Column(f"P(equal, within {within})", "p_equivalent", "probability"),
+        Column(f"P(better by more than {within})", "p_better", "probability"),
+        Column(f"P(worse by more than {within})", "p_worse", "probability"),
+        Column("verdict", "verdict"),
+    ]
+
+
+def next_run_columns(cost_unit: str) -> list[Column]:
+    """Columns of the next runs of a `bayescdm.decide.Choice`.
+
+    Parameters
+    ----------
+    cost_unit : str
+
+    Returns
+    -------
+    list of Column
+    """
+    return [
+        Column("backbone of the run", "backbone"),
+        Column("volume", "volume", "count"),
+        Column("gain, points (EVSI)", "evsi", "fine_points"),
+        Column("share of EVPI", "share_of_evpi", "probability"),
+        Column("P(choice changes)", "p_change", "probability"),
+        Column(cost_unit, "cost", "count" if cost_unit == "active parameters" else "number"),
     ]
 
 
@@ -89,6 +180,7 @@ def prediction_columns(kind: PredictionKind, prob: float) -> list[Column]:
         Column(interval_label(kind, prob), interval_columns(kind, prob), "percent"),
         Column("what is known of it", "mode"),
         Column("extrapolation", "extrapolation"),
+        Column("beyond the recipe's runs", "beyond_recipe"),
     ]
 
 

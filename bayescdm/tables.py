@@ -13,7 +13,9 @@ from bayescdm.wording import probability, short_count
 
 __all__ = ["Cell", "Column", "Table", "table"]
 
-Form = Literal["text", "percent", "points", "probability", "number", "integer", "count", "rhat"]
+Form = Literal[
+    "text", "percent", "points", "fine_points", "probability", "number", "integer", "count", "rhat"
+]
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,8 @@ class Column:
     source : str or (str, str)
         Column of the frame, or the two ends of an interval.
     form : str
-        ``percent`` and ``points`` take fractions; ``number`` shows three significant digits.
+        ``percent``, ``points`` and ``fine_points`` (one digit more) take fractions; ``number`` shows three
+        significant digits.
     """
 
     title: str
@@ -127,6 +130,8 @@ def written(value: Any, form: Form) -> str:
     match form:
         case "percent" | "points":
             text = f"{100 * value:.1f}"
+        case "fine_points":
+            text = f"{100 * value:.2f}"
         case "probability":
             text = probability(value)
         case "rhat":

@@ -41,6 +41,9 @@ def there(known_fit, tmp_path_factory):
     with_likelihood(known_fit(500)).save(folder / "other.nc")
     table = "backbone,family,variant,params,x,y,z\nfresh,N,,,40,-,45\nfresh,N,,,40,-,45\n"
     (folder / "mine.csv").write_text(table)
+    (folder / "other.csv").write_text(
+        "backbone,family,variant,params,x,y,z\nfresh,N,,,40,-,45\nf,F,,7B,40,-,45\n"
+    )
     return folder
 
 
@@ -75,6 +78,8 @@ COMMANDS = {
     "compare benchmarks": ("compare", "fit.nc", "benchmarks"),
     "compare models": ("compare", "fit.nc", "models", "--with", "other.nc"),
     "report": ("report", "fit.nc", "--out", "OUT/page.html"),
+    "choose": ("choose", "fit.nc", "--volume", "1M", "--next"),
+    "choose candidates": ("choose", "fit.nc", "--candidates", "other.csv", "--max-size", "8B"),
     "validate": ("validate", "study", "--by", "backbone", "--out", "OUT/validation"),
     "loss": ("loss", "chinchilla", "--point"),
     "allocate": ("allocate", "--flops", "1e21", "--preset", "chinchilla", "--size", "7B"),

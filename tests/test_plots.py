@@ -16,6 +16,7 @@ from matplotlib.text import Text
 
 import bayescdm.plots as plots
 from bayescdm.compare import family_draws, rank_backbones, transfer_coefficients
+from bayescdm.decide import choose
 from bayescdm.errors import NotFoundError, RequestError
 from bayescdm.fit import Diagnosis
 from bayescdm.plots.style import DARK, LIGHT
@@ -31,6 +32,8 @@ ASKED = {
     "plot_trajectories": {"volume": 1e6, "recipe": "wide"},
 }
 PANELS = ("plot_families", "plot_trajectories")
+#: Plots of a choice, which holds all that they need.
+OF_CHOICE = ("plot_differences", "plot_pareto", "plot_probability_matrix")
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +54,8 @@ def close_figures():
 
 
 def draw(name, fit, **more):
+    if name in OF_CHOICE:
+        return [getattr(plots, name)(choose(fit, volume=1e6, recipe="wide"), **more)]
     axes = getattr(plots, name)(fit, **{**ASKED.get(name, {}), **more})
     return [axes] if isinstance(axes, Axes) else list(axes)
 
@@ -61,9 +66,9 @@ def texts(ax):
 
 
 @pytest.mark.parametrize("name", PLOTS)
-def test_only_the_fit_is_positional(name):
+def test_only_what_is_plotted_is_positional(name):
     first, *others = inspect.signature(getattr(plots, name)).parameters.values()
-    assert first.name == "fit"
+    assert first.name == ("choice" if name in OF_CHOICE else "fit")
     assert others
     assert {parameter.kind for parameter in others} == {inspect.Parameter.KEYWORD_ONLY}
 

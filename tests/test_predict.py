@@ -278,6 +278,29 @@ def test_extrapolation_is_said_in_capability_and_in_volume(known_fit):
     ]
 
 
+def test_what_the_recipes_own_runs_do_not_reach_is_said(known_fit):
+    fit = known_fit(10)  # runs of both recipes on backbones of 1B, 2B and 4B, from 1e5 to 1e7
+    names = ["g-base", "f-other"]
+
+    def flags(fit, recipe, volume):
+        draws = predict_draws(fit, names, volumes=volume, recipe=recipe, kind="law")
+        return draws["beyond_recipe"].to_numpy()[:, 0].tolist()
+
+    assert flags(fit, "narrow", 1e6) == ["", "larger than any run of this recipe (4B)"]
+    assert flags(fit, None, 1e6) == flags(fit, "new", 1e6) == ["", ""]
+    runs = fit.study.runs
+    held_out = ((runs["recipe"] == "wide") & (runs["backbone"] == "g-base")).to_numpy()
+    weights = np.where(held_out, 0.0, 1.0)
+    assert flags(known_fit(10, weights=weights), "wide", 1e6)[0] == "larger than any run of this recipe (2B)"
+    weights = np.where((runs["recipe"] == "wide") & (runs["volume"] > 1e6), 0.0, 1.0)
+    assert flags(known_fit(10, weights=weights), "wide", 1e7) == [
+        "no run of this recipe at this volume (100K)",
+        "larger than any run of this recipe (4B); no run of this recipe at this volume (100K)",
+    ]
+    # Outside of what all runs have seen is an extrapolation, said in the other column.
+    assert flags(fit, "narrow", 1e9)[0] == ""
+
+
 def test_thinned_draws_are_a_subset_by_position(known_fit):
     fit = known_fit()
     every = predict_draws(fit, ["f-base"], volumes=1e6, kind="law")
@@ -390,7 +413,7 @@ def test_table_has_one_row_a_cell_and_names_kind_and_probability(known_fit):
     table = prediction_table(predictions)
     assert list(table.columns) == [
         *("backbone", "family", "variant", "mode", "volume"),
-        *("mean", "sd", "run_95_lower", "run_95_upper", "extrapolation"),
+        *("mean", "sd", "run_95_lower", "run_95_upper", "extrapolation", "beyond_recipe"),
     ]
     assert list(zip(table["backbone"], table["volume"])) == [
         (b, v) for b in ("n-base", "f-base") for v in (4e6, 1e6)

@@ -4,7 +4,7 @@ Every table is a frame with numeric columns whose ``.attrs`` carry `Fit.facts`, 
 says so wherever it is shown.
 """
 
-from bayescdm.compare.backbones import difference, pairwise_probability, rank_backbones
+from bayescdm.compare.backbones import difference, pairwise_probability, rank_backbones, rank_draws
 from bayescdm.compare.benchmarks import transfer_coefficients
 from bayescdm.compare.contributions import family_members, text_contributions
 from bayescdm.compare.families import compare_families, compare_variants, family_draws
@@ -24,6 +24,7 @@ __all__ = [
     "pairwise_probability",
     "position_draws",
     "rank_backbones",
+    "rank_draws",
     "separate_rates",
     "text_contributions",
     "transfer_coefficients",

@@ -17,7 +17,7 @@ from bayescdm.predict import Candidates, check_once, predict_draws
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["difference", "pairwise_probability", "rank_backbones"]
+__all__ = ["difference", "pairwise_probability", "rank_backbones", "rank_draws"]
 
 #: Largest number of draws × backbones that are ranked, unless asked otherwise.
 RANKED_CELLS = 20_000_000
@@ -59,7 +59,8 @@ def rank_backbones(
         ``backbone_90_upper``); ``p_best`` and ``p_top_3``, ties shared; ``expected_rank`` (1 is best),
         with ``rank_backbone_90_lower`` and ``…_upper``; ``expected_regret``, the mean accuracy lost against
         the best of each draw; ``difference_mean`` from the first row, with ``difference_backbone_90_lower``
-        and ``…_upper``; ``extrapolation``. Means and regret never include the residual of a run.
+        and ``…_upper``; ``extrapolation`` and ``beyond_recipe`` in words. Means and regret never include
+        the residual of a run.
 
     Raises
     ------
@@ -75,34 +76,70 @@ def rank_backbones(
     """
     check_probability(prob)
     if draws is None:
-        draws = max(FEWEST_DRAWS, RANKED_CELLS // max(1, _count(fit, candidates)))
+        draws = most_draws(_count(fit, candidates))
     asked: dict[str, Any] = {"volumes": [volume], "recipe": recipe, "seed": seed, "draws": draws}
     array = predict_draws(fit, candidates, kind=kind, **asked).isel(volume=0)
-    check_once(array.indexes["backbone"])
-    values = array.to_numpy()
-    expected = values
+    expected = array
     if kind == "run":
         # The Student-t residual may have no mean; it is symmetric, and nobody can choose by it.
-        expected = predict_draws(fit, candidates, kind="backbone", **asked).isel(volume=0).to_numpy()
-    best = int(expected.mean(0).argmax())
+        expected = predict_draws(fit, candidates, kind="backbone", **asked).isel(volume=0)
+    table = rank_draws(array, prob=prob, expected=expected)
+    table.attrs = {**fit.facts(), **array.attrs, "volume": float(volume), "prob": prob}
+    return table
+
+
+def most_draws(backbones: int) -> int:
+    """Number of posterior draws that so many backbones are ranked with at most."""
+    return max(FEWEST_DRAWS, RANKED_CELLS // max(1, backbones))
+
+
+def rank_draws(
+    accuracy: xr.DataArray, *, prob: float = 0.9, expected: xr.DataArray | None = None
+) -> pd.DataFrame:
+    """Rank backbones by draws of their accuracy, each at a volume of its own if need be.
+
+    Parameters
+    ----------
+    accuracy : DataArray, (sample, backbone)
+        With ``kind`` among its attributes; coordinates over backbone as those of
+        `bayescdm.predict.predict_draws`.
+    prob : float
+        Probability of the equal-tailed intervals.
+    expected : DataArray, (sample, backbone), optional
+        What means and regret are of, when `accuracy` holds residuals of runs.
+
+    Returns
+    -------
+    DataFrame, one row a backbone, best first
+        As `rank_backbones` returns it.
+
+    Raises
+    ------
+    RequestError
+        A backbone stands twice.
+    """
+    check_once(accuracy.indexes["backbone"])
+    kind = accuracy.attrs["kind"]
+    values = accuracy.to_numpy()
+    means = values if expected is None else expected.to_numpy()
+    best = int(means.mean(0).argmax())
     # A greater value has a smaller rank; where values tie, the first and the last rank that they share.
     first, last = (rankdata(-values, method=method, axis=1) for method in ("min", "max"))
     columns = {
-        "mean": expected.mean(0),
+        "mean": means.mean(0),
         **interval(values, kind, prob),
         "p_best": _share_of_top(first, last, 1),
         "p_top_3": _share_of_top(first, last, 3),
         "expected_rank": (first + last).mean(0) / 2,
         **interval((first + last) / 2, kind, prob, of="rank"),
-        "expected_regret": (expected.max(1, keepdims=True) - expected).mean(0),
-        "difference_mean": (expected - expected[:, [best]]).mean(0),
+        "expected_regret": (means.max(1, keepdims=True) - means).mean(0),
+        "difference_mean": (means - means[:, [best]]).mean(0),
         **interval(values - values[:, [best]], kind, prob, of="difference"),
     }
-    labels = {name: array[name].to_numpy() for name in ("backbone", "family", "variant", "mode")}
-    table = pd.DataFrame({**labels, **columns, "extrapolation": array["extrapolation"].to_numpy()})
-    table = table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
-    table.attrs = {**fit.facts(), **array.attrs, "volume": float(volume), "prob": prob}
-    return table
+    labels = {name: accuracy[name].to_numpy() for name in ("backbone", "family", "variant", "mode")}
+    beyond = {name: accuracy[name].to_numpy() for name in ("extrapolation", "beyond_recipe")}
+    table = pd.DataFrame({**labels, **columns, **beyond})
+    return table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
 
 
 def pairwise_probability(draws: xr.DataArray) -> pd.DataFrame:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
@@ -29,7 +30,7 @@ from bayescdm.plots.style import palette, stamp
 from bayescdm.predict import Candidates, predict_draws
 from bayescdm.wording import interval_label, probability, short_names
 
-__all__ = ["plot_rank_distribution", "plot_ranking"]
+__all__ = ["draw_ranking", "draw_ranks", "plot_rank_distribution", "plot_ranking"]
 
 #: Inches of height that stand around the rows.
 FRAME = 1.15
@@ -83,6 +84,32 @@ def plot_ranking(
     """
     asked: dict[str, Any] = {"volume": volume, "recipe": recipe, "kind": kind, "prob": prob, "seed": seed}
     ranking = rank_backbones(fit, candidates, **asked)
+    ax = draw_ranking(ranking, kind=kind, prob=prob, limit=limit, ax=ax)
+    stamp(ax, fit)
+    return ax
+
+
+def draw_ranking(
+    ranking: pd.DataFrame,
+    *,
+    kind: PredictionKind = "backbone",
+    prob: float = 0.9,
+    limit: int = 40,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a ranking that was already worked out.
+
+    Parameters
+    ----------
+    ranking : DataFrame
+        From `bayescdm.compare.rank_draws`.
+    kind, prob, limit, ax
+        As for `plot_ranking`.
+
+    Returns
+    -------
+    Axes
+    """
     shown = ranking.head(limit)
     ax = new_axes(ax, (6.8, ROW * len(shown) + FRAME))
     colours = palette(ax)
@@ -90,7 +117,7 @@ def plot_ranking(
     for y, row in enumerate(shown.to_dict("records")):
         marker, filled = MARKERS[row["mode"]]
         style: dict[str, Any] = {"linewidth": 1.6, "color": colours.series[0]}
-        ax.plot([row[lower], row[upper]], [y, y], linestyle=":" if row["extrapolation"] else "-", **style)
+        ax.plot([row[lower], row[upper]], [y, y], linestyle=":" if _outside(row) else "-", **style)
         face = colours.series[0] if filled else colours.paper
         ax.plot(row["mean"], y, marker, markersize=5, color=colours.series[0], markerfacecolor=face)
     label_rows(ax, short_names(shown["backbone"]))
@@ -100,7 +127,6 @@ def plot_ranking(
     left_out = len(ranking) - len(shown)
     ax.set_xlabel("accuracy" + (f"\n{left_out} lower candidates are not shown" if left_out else ""))
     _ranking_legend(ax, shown, interval_label(kind, prob))
-    stamp(ax, fit)
     return ax
 
 
@@ -136,7 +162,25 @@ def plot_rank_distribution(
         As for `bayescdm.compare.rank_backbones`.
     """
     draws = predict_draws(fit, candidates, volumes=volume, recipe=recipe, kind=kind, seed=seed)
-    accuracy = draws.isel(volume=0)
+    ax = draw_ranks(draws.isel(volume=0), limit=limit, ax=ax)
+    stamp(ax, fit)
+    return ax
+
+
+def draw_ranks(accuracy: xr.DataArray, *, limit: int = 40, ax: Axes | None = None) -> Axes:
+    """Draw the distribution of ranks of draws that are already there.
+
+    Parameters
+    ----------
+    accuracy : DataArray, (sample, backbone)
+        With ``kind`` among its attributes.
+    limit, ax
+        As for `plot_rank_distribution`.
+
+    Returns
+    -------
+    Axes
+    """
     best_first = np.argsort(-accuracy.mean("sample").to_numpy(), kind="stable")[:limit]
     ranks = rankdata(-accuracy.to_numpy(), axis=1, method="ordinal").astype(int)[:, best_first]
     n = accuracy.sizes["backbone"]
@@ -159,9 +203,13 @@ def plot_rank_distribution(
         Patch(color=colours.series[0], alpha=alpha, linewidth=0, label=f"≥ {low:g}")
         for low, alpha in SHADES.items()
     ]
-    legend_above(ax, handles, title=f"{kind}, P(rank)", columns=(3, 5))
-    stamp(ax, fit)
+    legend_above(ax, handles, title=f"{accuracy.attrs['kind']}, P(rank)", columns=(3, 5))
     return ax
+
+
+def _outside(row: dict[Any, Any]) -> bool:
+    """Whether a backbone lies outside what runs have seen, of all recipes or of the asked one."""
+    return bool(row["extrapolation"] or row["beyond_recipe"])
 
 
 def _ranking_legend(ax: Axes, shown: pd.DataFrame, interval: str) -> None:
@@ -171,6 +219,6 @@ def _ranking_legend(ax: Axes, shown: pd.DataFrame, interval: str) -> None:
         if (shown["mode"] == mode).any():
             face = blue if filled else paper
             handles.append(Line2D([], [], color=blue, marker=marker, markerfacecolor=face, ls="", label=mode))
-    if shown["extrapolation"].astype(bool).any():
+    if any(_outside(row) for row in shown.to_dict("records")):
         handles.append(Line2D([], [], color=blue, linewidth=1.6, linestyle=":", label="extrapolation"))
     legend_above(ax, handles, columns=(1, 3))

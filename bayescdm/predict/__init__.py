@@ -29,7 +29,7 @@ Rows of one name are one backbone: equal rows get equal draws, rows that differ 
 A backbone or family whose runs all have weight 0 (held out) counts as new.
 """
 
-from bayescdm.predict.candidates import Candidates, CandidateTable, check_once
+from bayescdm.predict.candidates import Candidates, CandidateTable, candidate_table, check_once
 from bayescdm.predict.law import LawDraws
 from bayescdm.predict.predictions import predict, predict_draws, prediction_table
 
@@ -37,6 +37,7 @@ __all__ = [
     "CandidateTable",
     "Candidates",
     "LawDraws",
+    "candidate_table",
     "check_once",
     "predict",
     "predict_draws",

@@ -17,7 +17,7 @@ from bayescdm.study import VARIANTS
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["CandidateTable", "Candidates", "Described", "check_once", "describe"]
+__all__ = ["CandidateTable", "Candidates", "Described", "candidate_table", "check_once", "describe"]
 
 #: Text scores (backbone × benchmark) and backbones (family, variant, params), as two frames of one index.
 CandidateTable = tuple[pd.DataFrame, pd.DataFrame]
@@ -71,7 +71,7 @@ def describe(fit: Fit, law: LawDraws, candidates: Candidates) -> Described:
         Nothing is asked for, two rows of one name differ, a backbone has no text scores, a variant is
         neither base nor instruct, or a row contradicts what the fit has used for that name.
     """
-    text_scores, backbones, order = _each_once(*_table(fit, candidates))
+    text_scores, backbones, order = _each_once(*candidate_table(fit, candidates))
     # A backbone that the fit has placed by its size has a capability without scores.
     placed = text_scores.index.intersection(fit.study.placed_by_size)
     unscored = text_scores.index[text_scores.isna().all(axis=1)].difference(placed)
@@ -111,8 +111,27 @@ def _components(fit: Fit, text_scores: pd.DataFrame, placed: pd.Index) -> tuple[
     return known.iloc[order], covariance[order]
 
 
-def _table(fit: Fit, candidates: Candidates) -> CandidateTable:
-    """Text scores and labels of what is asked, from the study or as given."""
+def candidate_table(fit: Fit, candidates: Candidates) -> CandidateTable:
+    """Look up text scores and labels of what is asked, in the study or as given.
+
+    Parameters
+    ----------
+    fit : Fit
+    candidates : list of str, or pair of DataFrames, optional
+        As for `describe`.
+
+    Returns
+    -------
+    text_scores : DataFrame, (row, benchmark)
+    backbones : DataFrame, (row, ...)
+
+    Raises
+    ------
+    NotFoundError
+        A name is not known.
+    RequestError
+        Nothing is asked for, or the two tables do not list the same backbones.
+    """
     study = fit.study
     if isinstance(candidates, tuple) and all(isinstance(part, pd.DataFrame) for part in candidates):
         text_scores, backbones = candidates

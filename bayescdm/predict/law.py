@@ -16,7 +16,7 @@ from bayescdm.study import VARIANTS
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["RATES", "LawDraws"]
+__all__ = ["RATES", "LawDraws", "RecipeRange"]
 
 RATES = ("A", "B0", "Bm")
 #: The models' contract (see `bayescdm.modeling`): dimensions of each quantity, chain and draw apart.
@@ -40,6 +40,22 @@ OPTIONAL: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True)
+class RecipeRange:
+    """What the runs of one recipe that inform the fit have seen.
+
+    Attributes
+    ----------
+    params : float
+        Largest number of parameters of a backbone; NaN if none is known.
+    volumes : tuple of float
+        Smallest and largest volume, in the study's unit; NaN if none is known.
+    """
+
+    params: float
+    volumes: tuple[float, float]
+
+
+@dataclass(frozen=True)
 class LawDraws:
     """Posterior draws of the law, one axis for all draws, and what informed them.
 
@@ -59,6 +75,8 @@ class LawDraws:
         Smallest and largest ln N of their backbones; NaN if none is known.
     log_params_ref : float
         ln N_ref.
+    recipes : dict of str to RecipeRange
+        What the runs of each recipe have seen.
     """
 
     values: dict[str, np.ndarray]
@@ -69,6 +87,7 @@ class LawDraws:
     volumes: tuple[float, float]
     log_params: tuple[float, float]
     log_params_ref: float
+    recipes: dict[str, RecipeRange]
 
     @classmethod
     def of(cls, fit: Fit, draws: int | None = None, *, group: str = "posterior") -> LawDraws:
@@ -118,6 +137,7 @@ class LawDraws:
             volumes=_range(np.exp(known) * float(fit.study.volume_ref or np.nan)),
             log_params=_range(constant["log_params"].to_numpy()[with_runs] + reference),
             log_params_ref=reference,
+            recipes=_recipe_ranges(fit, informing),
         )
 
     def __contains__(self, name: str) -> bool:
@@ -160,6 +180,16 @@ def _stacked(values: xr.DataArray, dims: tuple[str, ...]) -> np.ndarray:
     """Chain after chain along the first axis, then the given dimensions."""
     ordered = values.transpose("chain", "draw", *dims).to_numpy()
     return ordered.reshape(-1, *ordered.shape[2:])
+
+
+def _recipe_ranges(fit: Fit, informing: xr.Dataset) -> dict[str, RecipeRange]:
+    """Largest backbone and range of volumes of each recipe, over the runs that inform the fit."""
+    runs = fit.study.runs.reindex(informing["run"].to_numpy())
+    params = fit.study.backbones["params"].reindex(runs["backbone"]).to_numpy(float)
+    return {
+        str(recipe): RecipeRange(_range(params[places])[1], _range(runs["volume"].to_numpy(float)[places]))
+        for recipe, places in runs.groupby("recipe").indices.items()
+    }
 
 
 def _labels(data: xr.Dataset, dim: str) -> pd.Index:

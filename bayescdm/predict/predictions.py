@@ -57,7 +57,8 @@ def predict_draws(
         Accuracy, a fraction. Backbones and volumes in the order asked; a backbone asked for in several
         equal rows comes as often, with the same draws. ``sample`` is the position among
         all posterior draws, chain after chain. Other coordinates: ``family``, ``variant``, ``mode`` over
-        backbone, ``extrapolation`` over (backbone, volume), empty inside the observed ranges.
+        backbone, ``extrapolation`` over (backbone, volume), empty inside the observed ranges, and
+        ``beyond_recipe``, empty where the asked recipe was run on a backbone of that size at that volume.
 
     Raises
     ------
@@ -170,13 +171,13 @@ def prediction_table(predictions: xr.Dataset) -> pd.DataFrame:
     -------
     DataFrame
         ``backbone``, ``family``, ``variant``, ``mode``, ``volume``, ``mean``, ``sd``, an interval whose
-        columns name its kind and probability (``run_90_lower``, ``run_90_upper``), ``extrapolation``. The
-        attributes of `predictions` are in ``.attrs``.
+        columns name its kind and probability (``run_90_lower``, ``run_90_upper``), ``extrapolation``,
+        ``beyond_recipe``. The attributes of `predictions` are in ``.attrs``.
     """
     lower, upper = interval_columns(predictions.attrs["kind"], predictions.attrs["prob"])
     frame = predictions.to_dataframe(dim_order=["backbone", "volume"]).reset_index()
     frame = frame.rename(columns={"lower": lower, "upper": upper})
     labels = ["backbone", "family", "variant", "mode", "volume"]
-    table = frame[[*labels, "mean", "sd", lower, upper, "extrapolation"]]
+    table = frame[[*labels, "mean", "sd", lower, upper, "extrapolation", "beyond_recipe"]]
     table.attrs = dict(predictions.attrs)
     return table

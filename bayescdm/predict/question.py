@@ -18,15 +18,20 @@ from bayescdm.predict.candidates import Candidates, Described, describe
 from bayescdm.predict.law import RATES, LawDraws
 from bayescdm.reading import UNKNOWN
 from bayescdm.study import VARIANTS
+from bayescdm.wording import short_count
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["MODES", "NEW_RECIPE", "Question"]
+__all__ = ["LARGER", "MODES", "NEW_RECIPE", "Question"]
 
 #: Recipe that no run used: its baseline is drawn from the recipes' population.
 NEW_RECIPE = "new"
 MEAN_RECIPE = "mean of the study's recipes"
+#: Factor within which sizes, or volumes, of a recipe's runs count as one: a "7B" has 6.7 to 7.7 billion.
+ABOUT_THE_SAME = 1.15
+#: What is said of a backbone with more parameters than any that the asked recipe was run on.
+LARGER = "larger than any run of this recipe"
 MODES = ("known backbone", "new backbone of known family", "new family")
 #: Largest number of draws × volumes × backbones held at once while predictions are summarised.
 CELLS_AT_ONCE = 20_000_000
@@ -242,6 +247,7 @@ class Question:
             "variant": ("backbone", labels["variant"].fillna(UNKNOWN).to_numpy(object)),
             "mode": ("backbone", self.modes()),
             "extrapolation": (("backbone", "volume"), self.extrapolation()),
+            "beyond_recipe": (("backbone", "volume"), self.beyond_recipe()),
         }
 
     def modes(self) -> np.ndarray:
@@ -266,6 +272,27 @@ class Question:
             cells = np.where(
                 where, np.where(cells == "", "extrapolation in " + what, cells + ", " + what), cells
             )
+        return cells
+
+    def beyond_recipe(self) -> np.ndarray:
+        """How each cell lies beyond every run of the asked recipe, in words, (backbone, volume).
+
+        Empty where it does not, and without a recipe. What lies outside the range of volumes of all runs is
+        an extrapolation, and not said again.
+        """
+        cells = np.full((len(self.names), len(self.volumes)), "", dtype=object)
+        seen = self.law.recipes.get(self.recipe or "")
+        if seen is None:
+            return cells
+        if np.isfinite(seen.params):
+            larger = np.exp(self.log_params()) > seen.params * ABOUT_THE_SAME
+            cells[larger] = f"{LARGER} ({short_count(seen.params)})"
+        if np.isfinite(seen.volumes[0]):
+            around = seen.volumes[0] / ABOUT_THE_SAME, seen.volumes[1] * ABOUT_THE_SAME
+            outside = _outside(self.volumes, *around) & ~_outside(self.volumes, *self.law.volumes)
+            low, high = (short_count(end) for end in seen.volumes)
+            words = f"no run of this recipe at this volume ({low if low == high else f'{low} to {high}'})"
+            cells = np.where(outside, np.where(cells == "", words, cells + "; " + words), cells)
         return cells
 
     def attrs(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ __all__ = [
 
 REQUIRED = ("backbone", "family", "variant")
 SIZES = ("params_b", "params", "active_params_b", "active_params")
-OPTIONAL = (*SIZES, "text_tokens", "source")
+OPTIONAL = (*SIZES, "text_tokens", "licence", "source")
 KNOWN = (*REQUIRED, *OPTIONAL)
 #: Family or variant of a candidate whose table does not say it.
 UNKNOWN = "unknown"
@@ -314,4 +314,6 @@ def _assembled(
         },
         index=index,
     )
+    if "licence" in sheet.table:
+        backbones.insert(len(backbones.columns) - 1, "licence", list(sheet.table["licence"]))
     return TextTable(text_scores, backbones, rows, unit)

@@ -17,7 +17,7 @@ from bayescdm.wording import and_more, percent, points, probability, short_count
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["Answer", "answer", "answer_question"]
+__all__ = ["Answer", "answer", "answer_question", "reservations"]
 
 #: Names listed in a sentence before the rest is counted.
 LISTED = 4
@@ -157,7 +157,7 @@ def _sentences(ranking: pd.DataFrame, question: Question, converged: bool) -> li
             f"Whoever takes {names[0]} loses on average {points(first['expected_regret'])} against the "
             "candidate that turns out best."
         )
-    return sentences + _reservations(first, names[0])
+    return sentences + reservations(first, names[0])
 
 
 def _told_apart(ranking: pd.DataFrame, names: list[str], prob: float) -> list[str]:
@@ -189,8 +189,20 @@ def _likelier(ranking: pd.DataFrame, names: list[str]) -> list[str]:
     return [f"{names[top]} is the best more often ({p}), because less is known of it, but expected lower."]
 
 
-def _reservations(first: pd.Series, name: str) -> list[str]:
-    """What stands behind the first: runs of its own, its family's, or the population's."""
+def reservations(first: pd.Series, name: str) -> list[str]:
+    """Say what stands behind a backbone: runs of its own, its family's, or the population's.
+
+    Parameters
+    ----------
+    first : Series
+        Its row of `bayescdm.compare.rank_backbones`.
+    name : str
+        What it is called in the sentences.
+
+    Returns
+    -------
+    list of str
+    """
     sentences = []
     if first["mode"] == "new backbone of known family":
         sentences.append(f"{name} has no run in the study; what is said of it rests on its family's runs.")
@@ -198,4 +210,8 @@ def _reservations(first: pd.Series, name: str) -> list[str]:
         sentences.append(f"No run of the study uses the family of {name}; its rates are the population's.")
     if first["extrapolation"]:
         sentences.append(f"{name}: {first['extrapolation']} beyond what was observed.")
+    if first["beyond_recipe"]:
+        sentences.append(
+            f"{name}: {first['beyond_recipe']}. That the recipe carries over to it is an extrapolation."
+        )
     return sentences

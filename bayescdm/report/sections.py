@@ -46,6 +46,7 @@ from bayescdm.tables import Column, Table, table
 from bayescdm.wording import interval_label, probability, short_count, signed_number
 
 __all__ = [
+    "RANKING_TERMS",
     "answer_section",
     "benchmark_section",
     "family_section",
@@ -106,6 +107,10 @@ RANKING_TERMS = (
     ("new backbone of known family", "none of its own, but its family has"),
     ("new family", "no run of its family: its rates are drawn from the population of families"),
     ("extrapolation", "capability or volume outside what was observed in runs"),
+    (
+        "beyond the recipe's runs",
+        "other recipes were run on backbones of this size and at this volume, the asked one was not",
+    ),
 )
 
 

@@ -97,13 +97,15 @@ def _volumes(fit: Fit, asked: float) -> list[float]:
     return sorted({*(volume for volume in grid if abs(np.log(volume / asked)) > 0.05), asked})
 
 
-def volume_slider(fit: Fit, answer: Answer) -> Slider:
+def volume_slider(fit: Fit, answer: Answer, *, mark: str = "as asked") -> Slider:
     """Build the part of the page that moves the ranking with the volume.
 
     Parameters
     ----------
     fit : Fit
     answer : Answer
+    mark : str
+        What is said of the answer's own volume.
 
     Returns
     -------
@@ -120,7 +122,7 @@ def volume_slider(fit: Fit, answer: Answer) -> Slider:
     for volume, rows in by_volume.groupby("volume", sort=True):
         label = f"{short_count(float(volume))} {unit}"
         if volume == question.volume:
-            start, label = len(steps), f"{label}, as asked"
+            start, label = len(steps), f"{label}, {mark}"
         rows = rows.assign(backbone=short_names(rows["backbone"]))
         strips = [Strip.of(*ends, span=span) for ends in rows[[lower, "mean", upper]].to_numpy()]
         caption = f"First {len(rows)} of {len(answer.ranking)} candidates at {label}"

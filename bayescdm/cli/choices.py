@@ -1,0 +1,224 @@
+"""The command ``choose``: which backbone, at what cost, how sure, and which run would tell most."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bayescdm.cli.fits import candidates_of, count, load, sampler
+from bayescdm.cli.frame import (
+    AsJson,
+    Benchmarks,
+    CandidateFile,
+    Chains,
+    Draws,
+    Model,
+    Overwrite,
+    Prob,
+    Recipe,
+    Seed,
+    Tune,
+    Unscored,
+    app,
+)
+from bayescdm.cli.output import end, print_json, print_table, progress, watching
+from bayescdm.intervals import check_probability
+
+if TYPE_CHECKING:
+    from bayescdm.decide import Choice
+    from bayescdm.fit import Fit
+    from bayescdm.sampling import SamplerSettings
+
+__all__: list[str] = []
+
+#: Candidates printed in the terminal; page and JSON hold all.
+PRINTED = 15
+#: Next runs printed.
+PRINTED_RUNS = 5
+#: Columns that fit into a terminal, besides interval and cost.
+PRINTED_COLUMNS = (
+    "backbone",
+    "accuracy, %",
+    "volume",
+    "P(best)",
+    "P(top 3)",
+    "P(first is better)",
+    "regret, points",
+)
+GIGABYTE = 1e9
+
+
+@app.command()
+def choose(
+    source: Annotated[
+        str, typer.Argument(metavar="STUDY|FIT", help="Folder or name of a study, or a fit (.nc).")
+    ],
+    candidates: CandidateFile = None,
+    recipe: Recipe = None,
+    volume: Annotated[str | None, typer.Option(help="Data volume of every candidate, such as 1.2M.")] = None,
+    flops: Annotated[
+        str | None,
+        typer.Option(help="Budget of training, such as 3e19; without --volume each candidate gets its own."),
+    ] = None,
+    tokens_per_sample: Annotated[
+        float | None,
+        typer.Option(help="Tokens that the backbone meets in a sample, image included; for FLOPs."),
+    ] = None,
+    projector_volume: Annotated[
+        str | None,
+        typer.Option(help="Part of the volume that trains the projector alone, such as 558K."),
+    ] = None,
+    max_volume: Annotated[
+        str | None, typer.Option(help="Most data that there is, for a budget without --volume.")
+    ] = None,
+    costs: Annotated[
+        Path | None, typer.Option(help="Costs of your own instead of FLOPs: CSV of backbone, volume, cost.")
+    ] = None,
+    budget: Annotated[float | None, typer.Option(help="Budget in the unit of --costs.")] = None,
+    smallest: Annotated[str | None, typer.Option("--min-size", help="Fewest parameters, such as 1B.")] = None,
+    largest: Annotated[str | None, typer.Option("--max-size", help="Most parameters, such as 9B.")] = None,
+    memory: Annotated[
+        float | None, typer.Option("--max-memory", help="GB that the weights may take, 2 bytes a parameter.")
+    ] = None,
+    bytes_per_param: Annotated[
+        float, typer.Option("--bytes-per-parameter", help="Bytes a parameter takes.")
+    ] = 2.0,
+    licence: Annotated[
+        list[str] | None,
+        typer.Option("--licence", help="Licence that is allowed, as in the candidates' column; repeatable."),
+    ] = None,
+    exclude_family: Annotated[
+        list[str] | None,
+        typer.Option("--exclude-family", help="Family that is out of the question; repeatable."),
+    ] = None,
+    equivalent: Annotated[
+        float, typer.Option("--equivalent", help="Accuracy points within which two are practically equal.")
+    ] = 1.0,
+    reference: Annotated[
+        str | None, typer.Option("--reference", help="What differences are from; the first by default.")
+    ] = None,
+    next_run: Annotated[
+        bool, typer.Option("--next", help="Work out which training run would tell most (EVSI).")
+    ] = False,
+    prob: Prob = 0.9,
+    model: Model = "transfer_hierarchical",
+    seed: Seed = 1,
+    benchmark: Benchmarks = None,
+    unscored: Unscored = "leave_out",
+    draws: Draws = None,
+    tune: Tune = None,
+    chains: Chains = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write a self-contained page, such as choice.html.")
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+) -> None:
+    """Choose a backbone, at a volume or within a budget, and say how sure that is."""
+    from bayescdm.atomic import check_place
+    from bayescdm.decide import Constraints, read_cost_table
+    from bayescdm.decide import choose as chosen_by
+    from bayescdm.fit import load_fit
+    from bayescdm.report.page import is_report
+
+    # What can be refused is refused before minutes of sampling.
+    check_probability(prob)
+    replace = overwrite or (report is not None and is_report(report))
+    if report is not None:
+        check_place(report, overwrite=replace)
+    limits = Constraints(
+        min_params=None if smallest is None else count("--min-size", smallest),
+        max_params=None if largest is None else count("--max-size", largest),
+        max_memory=None if memory is None else memory * GIGABYTE,
+        bytes_per_param=bytes_per_param,
+        licences=tuple(licence or ()),
+        exclude_families=tuple(exclude_family or ()),
+    )
+    asked: dict[str, Any] = {
+        "recipe": recipe,
+        "volume": None if volume is None else count("--volume", volume),
+        "flops": None if flops is None else count("--flops", flops),
+        "tokens_per_sample": tokens_per_sample,
+        "projector_volume": 0.0
+        if projector_volume is None
+        else count("--projector-volume", projector_volume),
+        "max_volume": None if max_volume is None else count("--max-volume", max_volume),
+        "costs": None if costs is None else read_cost_table(costs),
+        "budget": budget,
+        "constraints": limits,
+        "equivalent": equivalent / 100,
+        "reference": reference,
+        "next_run": next_run,
+        "prob": prob,
+    }
+    if source.endswith(".nc"):
+        fitted = load_fit(source)
+    else:
+        fitted = _fit(source, model, seed, benchmark, unscored, sampler(draws, tune, chains))
+    choice = chosen_by(fitted, candidates_of(fitted, candidates), **asked)
+    if report is not None:
+        from bayescdm.decide.page import choice_document
+
+        watching(f"{fitted.study.name}: drawing the page")
+        choice_document(fitted, choice).write(report, overwrite=replace)
+    if as_json:
+        print_json({"report": None if report is None else str(report), **choice.to_dict()})
+    else:
+        _show(choice, report)
+    end(fitted)
+
+
+def _fit(
+    source: str, model: str, seed: int, benchmark: list[str] | None, unscored: Any, settings: SamplerSettings
+) -> Fit:
+    from bayescdm.fit import fit
+
+    study = load(source, benchmark, unscored=unscored)
+    watched = progress(f"{study.name}: compiling {model} (about 20 s), then sampling")
+    return fit(study, model=model, seed=seed, settings=settings, progress=watched)
+
+
+def _show(choice: Choice, place: Path | None) -> None:
+    """Print ranking, what is infeasible, the next runs, and the sentences."""
+    from bayescdm.columns import choice_columns, next_run_columns
+    from bayescdm.tables import Column
+    from bayescdm.wording import short_names
+
+    asked, unit = choice.question, choice.question["cost_unit"]
+    shown = choice_columns(asked["kind"], asked["probability"], unit)
+    kept = [
+        c
+        for c in shown
+        if c.title in (*PRINTED_COLUMNS, unit) or (isinstance(c.source, tuple) and c is shown[2])
+    ]
+    first = choice.ranking.assign(backbone=short_names(choice.ranking["backbone"])).head(PRINTED)
+    title = f"first {len(first)} of {len(choice.ranking)} candidates"
+    print_table(first, kept, title=title, converged=choice.converged)
+    if choice.next_runs is not None:
+        typer.echo()
+        best = choice.next_runs.drop_duplicates("backbone").head(PRINTED_RUNS)
+        runs = best.assign(backbone=short_names_of(choice, best["backbone"]))
+        title = f"next runs, the best volume of each of {len(runs)} backbones"
+        print_table(runs, next_run_columns(unit), title=title, converged=choice.converged)
+    if len(choice.infeasible):
+        typer.echo()
+        columns = [Column("infeasible", "backbone"), Column("reason", "reason")]
+        print_table(choice.infeasible, columns, title="infeasible candidates", converged=choice.converged)
+    typer.echo()
+    for sentence in (*choice.sentences, *asked["chosen"]):
+        typer.echo(sentence)
+    for note in choice.notes:
+        if note.code != "not-converged":
+            typer.echo(str(note))
+    if place is not None:
+        typer.echo(f"\nreport: {place}")
+
+
+def short_names_of(choice: Choice, names: Any) -> list[str]:
+    """Names as the ranking shortens them, of labels that may repeat."""
+    from bayescdm.wording import short_names
+
+    short = dict(zip(choice.ranking["backbone"], short_names(choice.ranking["backbone"])))
+    return [short[name] for name in names]

@@ -1,0 +1,530 @@
+"""The choice: candidates, what each costs and would reach, which is best, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from bayescdm.compare import difference, pairwise_probability, rank_draws
+from bayescdm.compare.backbones import most_draws
+from bayescdm.compare.tables import interval
+from bayescdm.decide.constraints import Constraints, check_constraints, refusals
+from bayescdm.decide.costs import CostTable, FlopCost, SizeCost, TrainingCost
+from bayescdm.decide.runs import next_runs
+from bayescdm.decide.value import evpi
+from bayescdm.decide.words import choice_notes, sentences_of
+from bayescdm.errors import Note, RequestError, unknown_name
+from bayescdm.intervals import PredictionKind, check_probability
+from bayescdm.jsontext import facts_in_json
+from bayescdm.predict import Candidates, CandidateTable, LawDraws, candidate_table, check_once, predict_draws
+from bayescdm.report.question import default_place
+from bayescdm.wording import counted, short_count
+
+if TYPE_CHECKING:
+    from bayescdm.fit import Fit
+
+__all__ = ["KIND", "Choice", "choose"]
+
+#: What is chosen by: what runs of a backbone average to. The residual of one run strikes whichever is chosen.
+KIND: PredictionKind = "backbone"
+#: Accuracy within which backbones are practically equal, a fraction.
+EQUIVALENT = 0.01
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice among candidates: tables, sentences that say what they mean, and the draws they were read off.
+
+    Parameters
+    ----------
+    question : dict
+        What was asked and what was chosen where nothing was: ``recipe``, ``volume`` (None where each
+        candidate has its own), ``volume_unit``, ``budget``, ``cost_unit``, ``equivalent``, ``reference``,
+        ``kind``, ``probability``, ``seed``, ``chosen``.
+    ranking : DataFrame, one row a feasible candidate, best first
+        The columns of `bayescdm.compare.rank_backbones`, and ``params``, ``active_params``, ``volume`` (the D
+        it would use), ``cost``, ``p_first_better`` (½ for the first), ``tied`` (the data cannot tell it from
+        the first), ``on_front``, ``missing`` (text benchmarks without a score, in words).
+    options : DataFrame, one row a candidate and volume that were weighed
+        ``backbone``, ``volume``, ``cost``, ``mean`` with its interval, ``chosen``, ``on_front``.
+    differences : DataFrame, one row a candidate
+        From the reference: ``mean``, ``sd``, interval, ``p_greater``, ``p_equivalent``, ``p_better`` and
+        ``p_worse`` by more than what counts as equal, ``verdict``.
+    pairs : DataFrame, (candidate, candidate)
+        Probability that the row's accuracy exceeds the column's.
+    infeasible : DataFrame, one row a candidate
+        ``backbone``, ``reason``.
+    evpi : float
+        Expected value of perfect information, accuracy.
+    next_runs : DataFrame or None
+        See `bayescdm.decide.runs.next_runs`; None if not asked for.
+    notes : tuple of Note
+    sentences : tuple of str
+        The first holds the recommendation, or says that the draws cannot be trusted.
+    converged : bool
+    accuracy : DataArray, (sample, backbone)
+        Draws of each candidate's accuracy at its volume, best first.
+    candidates : pair of DataFrames
+        Text scores and labels of the feasible candidates, best first.
+    """
+
+    question: dict[str, Any]
+    ranking: pd.DataFrame
+    options: pd.DataFrame
+    differences: pd.DataFrame
+    pairs: pd.DataFrame
+    infeasible: pd.DataFrame
+    evpi: float
+    next_runs: pd.DataFrame | None
+    notes: tuple[Note, ...]
+    sentences: tuple[str, ...]
+    converged: bool
+    accuracy: xr.DataArray = field(repr=False)
+    candidates: CandidateTable = field(repr=False)
+
+    @property
+    def recommended(self) -> str:
+        """The candidate with the highest expected accuracy."""
+        return str(self.ranking["backbone"].iloc[0])
+
+    def __str__(self) -> str:
+        """Return the sentences, a line each."""
+        return "\n".join(self.sentences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the draws as plain values, for JSON."""
+        steps = None if self.next_runs is None else self.next_runs.to_dict("records")
+        return {
+            "question": self.question,
+            "facts": facts_in_json({k: v for k, v in self.ranking.attrs.items() if k != "volume"}),
+            "converged": self.converged,
+            "recommended": self.recommended,
+            "recommendation": list(self.sentences),
+            "ranking": self.ranking.to_dict("records"),
+            "infeasible": self.infeasible.to_dict("records"),
+            "differences": self.differences.reset_index().to_dict("records"),
+            "probability_row_better": {str(row): self.pairs.loc[row].to_dict() for row in self.pairs.index},
+            "options": self.options.to_dict("records"),
+            "evpi": self.evpi,
+            "next_runs": steps,
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+
+def choose(
+    fit: Fit,
+    candidates: Candidates = None,
+    *,
+    recipe: str | None = None,
+    volume: float | None = None,
+    flops: float | None = None,
+    tokens_per_sample: float | None = None,
+    projector_volume: float = 0.0,
+    costs: CostTable | None = None,
+    budget: float | None = None,
+    min_volume: float | None = None,
+    max_volume: float | None = None,
+    constraints: Constraints | None = None,
+    equivalent: float = EQUIVALENT,
+    reference: str | None = None,
+    next_run: bool = False,
+    prob: float = 0.9,
+    seed: int = 0,
+) -> Choice:
+    """Choose a backbone, and with a budget its data volume, by expected accuracy under one recipe.
+
+    Parameters
+    ----------
+    fit : Fit
+    candidates : list of str, or pair of DataFrames, optional
+        As for `bayescdm.predict.predict_draws`; all backbones of the study with text scores by default.
+        Those without any text score are listed as infeasible.
+    recipe : str, optional
+        By default the one that most runs with a known volume use.
+    volume : float, optional
+        The same D for all, in the study's unit. Without it and without a budget, the one that most runs of
+        the recipe use; with a budget, each candidate gets the affordable D of highest expected accuracy.
+    flops : float, optional
+        Budget of training; see `bayescdm.decide.training_flops`.
+    tokens_per_sample : float, optional
+        Tokens that the backbone meets in a sample, image tokens included; needed for FLOPs where volumes are
+        in samples.
+    projector_volume : float
+        Part of the volume that trains the projector alone, in a first stage.
+    costs : CostTable, optional
+        Costs in a unit of your own instead of FLOPs; candidates that are not in it are infeasible.
+    budget : float, optional
+        In the unit of `costs`.
+    min_volume, max_volume : float, optional
+        Volumes that a budget may be spent on. By default from the smallest volume of any run, below which the
+        law says nothing, to as much as the budget affords.
+    constraints : Constraints, optional
+    equivalent : float
+        Accuracy within which two backbones are practically equal, a fraction.
+    reference : str, optional
+        What differences are from; the recommended candidate by default.
+    next_run : bool
+        Whether to work out what one more training run would be worth.
+    prob : float
+        Probability of intervals, and from which on one backbone counts as told from another.
+    seed : int
+
+    Returns
+    -------
+    Choice
+
+    Raises
+    ------
+    NotFoundError
+        A backbone, recipe, family or reference is not known.
+    RequestError
+        No candidate meets constraints and budget, or the request contradicts itself.
+
+    Notes
+    -----
+    All probabilities and differences are of the same draws on both sides. Expected accuracy is linear in
+    ln D with slope E[B0 − Bm·S], so that within a budget the best affordable D is the largest one unless the
+    slope is negative; seven volumes are weighed all the same, and listed.
+
+    Examples
+    --------
+    >>> import bayescdm as cdm
+    >>> fit = cdm.fit("open-vlm")  # doctest: +SKIP
+    >>> print(cdm.choose(fit, volume=1.2e6))  # doctest: +SKIP
+    """
+    check_probability(prob)
+    if not equivalent >= 0:
+        raise RequestError(f"equivalent {equivalent:g} is negative")
+    constraints = constraints or Constraints()
+    table = candidate_table(fit, candidates)
+    check_once(table[1].index)
+    check_constraints(constraints, table[1])
+    limit = _budget(flops, budget, costs)
+    counting = _counting(fit, flops, tokens_per_sample, projector_volume, costs)
+    chosen: list[str] = []
+    free = volume is None and (limit is not None or (costs is not None and costs.has_volumes))
+    recipe, place, said = default_place(fit, fit.study.fitted_runs, recipe=recipe, volume=volume)
+    chosen += said[:-1] if free else said
+    span = (min_volume or _smallest_volume(fit, place), max_volume or np.inf)
+    tried, reasons = _feasible(fit, table, constraints, counting, limit, None if free else place, span)
+    if not tried:
+        raise RequestError(_nobody(fit, table[1], reasons, counting, limit, span[0] if free else place))
+    names = list(tried)
+    if reference is not None and reference not in names:
+        raise unknown_name("feasible candidate", reference, names)
+    table = (table[0].loc[names], table[1].loc[names])
+    accuracy, options = _weighed(fit, table, tried, counting, recipe, prob, seed)
+    ranking = _ranking(fit, accuracy, table, options, prob)
+    order = list(ranking["backbone"])
+    accuracy = accuracy.sel(backbone=order)
+    table = (table[0].loc[order], table[1].loc[order])
+    question: dict[str, Any] = {
+        "recipe": recipe,
+        "volume": None if free else place,
+        "volume_unit": fit.study.volume_unit,
+        "budget": limit,
+        "cost_unit": counting.unit,
+        "equivalent": equivalent,
+        "reference": reference or order[0],
+        "kind": KIND,
+        "probability": prob,
+        "seed": seed,
+        "chosen": chosen,
+    }
+    steps = None
+    if next_run:
+        low = min(_smallest_volume(fit, place), place)
+        steps = next_runs(fit, accuracy, table, ranking, counting, limit, recipe, low, seed)
+    infeasible = pd.DataFrame({"backbone": list(reasons), "reason": list(reasons.values())}, dtype=object)
+    differences = _differences(accuracy, question["reference"], equivalent, prob)
+    notes = choice_notes(fit, ranking, question)
+    sentences = sentences_of(
+        fit, ranking, differences, question, evpi(accuracy.to_numpy()), infeasible, steps
+    )
+    return Choice(
+        question,
+        ranking,
+        options,
+        differences,
+        pairwise_probability(accuracy),
+        infeasible,
+        evpi(accuracy.to_numpy()),
+        steps,
+        notes,
+        tuple(sentences),
+        bool(ranking.attrs["converged"]),
+        accuracy,
+        table,
+    )
+
+
+def _budget(flops: float | None, budget: float | None, costs: CostTable | None) -> float | None:
+    """The budget in the unit of the costs."""
+    if flops is not None and costs is not None:
+        raise RequestError("a budget is in FLOPs or in the unit of the cost table; give one of the two")
+    if budget is not None and costs is None:
+        raise RequestError("a budget without a cost table means nothing; give costs, or a budget of FLOPs")
+    limit = flops if flops is not None else budget
+    if limit is not None and not 0 < limit < np.inf:
+        raise RequestError(f"budget {limit:g} is not a positive number")
+    return limit
+
+
+def _counting(
+    fit: Fit,
+    flops: float | None,
+    tokens_per_sample: float | None,
+    projector_volume: float,
+    costs: CostTable | None,
+) -> TrainingCost:
+    """How costs are counted: the user's table, FLOPs where tokens are known, or size."""
+    if costs is not None:
+        if tokens_per_sample is not None or projector_volume:
+            raise RequestError("a cost table holds the costs; leave out tokens a sample and projector volume")
+        return costs
+    if not 0 <= projector_volume < np.inf:
+        raise RequestError(f"projector volume {projector_volume:g} is not a count")
+    in_tokens = fit.study.volume_unit == "tokens"
+    if in_tokens and tokens_per_sample not in (None, 1):
+        raise RequestError("volumes of this study are in tokens; leave out tokens a sample")
+    if tokens_per_sample is not None and not 0 < tokens_per_sample < np.inf:
+        raise RequestError(f"tokens a sample {tokens_per_sample:g} is not a positive number")
+    if in_tokens or tokens_per_sample is not None:
+        return FlopCost(tokens_per_sample or 1.0, projector_volume)
+    if flops is not None or projector_volume:
+        raise RequestError(
+            f"volumes of this study are in {fit.study.volume_unit}: FLOPs need the tokens of a sample, image "
+            "tokens included; give tokens_per_sample (--tokens-per-sample)"
+        )
+    return SizeCost()
+
+
+def _smallest_volume(fit: Fit, otherwise: float) -> float:
+    low = LawDraws.of(fit, 1).volumes[0]
+    return low if np.isfinite(low) else otherwise
+
+
+def _feasible(
+    fit: Fit,
+    table: CandidateTable,
+    constraints: Constraints,
+    counting: TrainingCost,
+    limit: float | None,
+    volume: float | None,
+    span: tuple[float, float],
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """Volumes that each feasible candidate could use, and why the others are infeasible."""
+    text_scores, backbones = table
+    placed = fit.study.placed_by_size
+    reasons, tried = refusals(backbones, constraints), {}
+    needs_size = "size_slope" in fit.posterior
+    for name, row in backbones.iterrows():
+        if text_scores.loc[name].isna().all() and name not in placed:
+            reasons[str(name)] = "no usable text score, so no capability"
+        if name in reasons:
+            continue
+        active = _active_params(row)
+        if np.isnan(active) and (needs_size or (counting.needs_params and limit is not None)):
+            what = "its cost" if limit is not None else f"model {fit.model}"
+            reasons[str(name)] = f"no number of parameters, which {what} needs"
+            continue
+        if isinstance(counting, CostTable) and name not in set(counting.rows["backbone"]):
+            reasons[str(name)] = "not in the cost table"
+            continue
+        if volume is None:
+            within = counting.volumes(str(name), active, np.inf if limit is None else limit, span)
+            least = _least(counting, str(name), active, span[0])
+            why = f"budget: the smallest volume costs {least:.4g} {counting.unit}"
+        else:
+            cost = counting.cost(str(name), active, volume)
+            within = np.array([volume] if limit is None or cost <= limit else [])
+            why = (
+                "the cost table does not say what this volume costs"
+                if np.isnan(cost)
+                else f"budget: costs {cost:.4g} {counting.unit}"
+            )
+        if len(within):
+            tried[str(name)] = within
+        else:
+            reasons[str(name)] = why
+    return tried, {name: reasons[name] for name in map(str, backbones.index) if name in reasons}
+
+
+def _active_params(row: pd.Series) -> float:
+    """N_active; all parameters where it is not stated."""
+    for column in ("active_params", "params"):
+        if column in row and pd.notna(row[column]):
+            return float(row[column])
+    return np.nan
+
+
+def _least(counting: TrainingCost, name: str, active: float, smallest: float) -> float:
+    """Cost of the smallest volume that makes sense."""
+    if isinstance(counting, CostTable):
+        return float(counting.rows.loc[counting.rows["backbone"] == name, "cost"].min())
+    if isinstance(counting, FlopCost):
+        smallest = max(smallest, counting.projector_volume)
+    return counting.cost(name, active, smallest)
+
+
+def _nobody(
+    fit: Fit,
+    backbones: pd.DataFrame,
+    reasons: Mapping[str, str],
+    counting: TrainingCost,
+    limit: float | None,
+    smallest: float,
+) -> str:
+    """Say in one line why no candidate is left."""
+    over = [name for name, reason in reasons.items() if reason.startswith("budget")]
+    if over:
+        least = {name: _least(counting, name, _active_params(backbones.loc[name]), smallest) for name in over}
+        cheapest = min(least, key=lambda name: least[name])
+        others = len(reasons) - len(over)
+        rest = (
+            f"; {counted(others, 'other')} {'is' if others == 1 else 'are'} out for other reasons"
+            if others
+            else ""
+        )
+        return (
+            f"no candidate fits the budget of {limit:.4g} {counting.unit}: the cheapest, '{cheapest}', needs "
+            f"{least[cheapest]:.4g} for {short_count(smallest)} {fit.study.volume_unit}{rest}; raise the "
+            "budget"
+        )
+    name, reason = next(iter(reasons.items()))
+    every = counted(len(reasons), "candidate")
+    return f"none of {every} is feasible, e.g. '{name}': {reason}; relax a constraint"
+
+
+def _weighed(
+    fit: Fit,
+    table: CandidateTable,
+    tried: Mapping[str, Sequence[float] | np.ndarray],
+    counting: TrainingCost,
+    recipe: str,
+    prob: float,
+    seed: int,
+) -> tuple[xr.DataArray, pd.DataFrame]:
+    """Draws of each candidate at its best volume, and all volumes that were weighed."""
+    asked: dict[str, Any] = {"recipe": recipe, "kind": KIND, "seed": seed, "draws": most_draws(len(tried))}
+    every = [volume for within in tried.values() for volume in within]
+    if len(set(every)) == 1:
+        drawn = [predict_draws(fit, table, volumes=every[0], **asked)]
+    else:
+        # Random numbers belong to labels, so candidates asked one by one are paired all the same.
+        drawn = [
+            predict_draws(fit, (table[0].loc[[name]], table[1].loc[[name]]), volumes=list(within), **asked)
+            for name, within in tried.items()
+        ]
+    best, rows = [], []
+    for array in drawn:
+        for place in range(array.sizes["backbone"]):
+            of_one = array.isel(backbone=slice(place, place + 1))
+            name = str(of_one["backbone"].to_numpy()[0])
+            means = of_one.mean("sample").to_numpy()[0]
+            top = int(means.argmax())
+            best.append(of_one.isel(volume=top))
+            ends = interval(of_one.to_numpy()[:, 0], KIND, prob)
+            active = _active_params(table[1].loc[name])
+            for number, volume in enumerate(of_one["volume"].to_numpy()):
+                rows.append(
+                    {
+                        "backbone": name,
+                        "volume": float(volume),
+                        "cost": counting.cost(name, active, float(volume)),
+                        "mean": means[number],
+                        **{end: values[number] for end, values in ends.items()},
+                        "extrapolation": str(of_one["extrapolation"].to_numpy()[0, number]),
+                        "beyond_recipe": str(of_one["beyond_recipe"].to_numpy()[0, number]),
+                        "chosen": number == top,
+                    }
+                )
+    options = pd.DataFrame(rows)
+    options["on_front"] = on_front(options["cost"].to_numpy(float), options["mean"].to_numpy(float))
+    return xr.concat(best, "backbone", coords="different", compat="equals"), options
+
+
+def on_front(cost: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Whether no other option costs as little or less and is worth as much or more, one of the two strictly.
+
+    Parameters
+    ----------
+    cost, value : ndarray, (option,)
+        An option of unknown cost is on no front.
+
+    Returns
+    -------
+    ndarray of bool, (option,)
+
+    Examples
+    --------
+    >>> on_front(np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.7, 0.6])).tolist()
+    [True, True, False]
+    """
+    cheaper, better = cost[:, None] <= cost, value[:, None] >= value
+    strictly = (cost[:, None] < cost) | (value[:, None] > value)
+    return np.isfinite(cost) & ~(cheaper & better & strictly).any(0)
+
+
+def _ranking(
+    fit: Fit, accuracy: xr.DataArray, table: CandidateTable, options: pd.DataFrame, prob: float
+) -> pd.DataFrame:
+    ranking = rank_draws(accuracy, prob=prob)
+    names = list(ranking["backbone"])
+    own = options[options["chosen"]].set_index("backbone").loc[names]
+    better = difference(accuracy, names[0], prob=prob)["p_greater"].loc[names].to_numpy()
+    params = (
+        table[1].loc[names, "params"].to_numpy(float) if "params" in table[1] else np.full(len(names), np.nan)
+    )
+    missing = missing_benchmarks(fit, table[0])
+    ranking = ranking.assign(
+        params=params,
+        active_params=[_active_params(table[1].loc[name]) for name in names],
+        volume=own["volume"].to_numpy(),
+        cost=own["cost"].to_numpy(),
+        p_first_better=1 - better,
+        tied=(1 - better) < prob,
+        on_front=own["on_front"].to_numpy(),
+        missing=[", ".join(missing[name]) for name in names],
+    )
+    ranking.attrs = {**fit.facts(), **accuracy.attrs, "prob": prob}
+    return ranking
+
+
+def missing_benchmarks(fit: Fit, text_scores: pd.DataFrame) -> dict[str, list[str]]:
+    """Text benchmarks without a score, by candidate; of fitted backbones what the fit has not seen either.
+
+    Parameters
+    ----------
+    fit : Fit
+    text_scores : DataFrame, (backbone, benchmark)
+
+    Returns
+    -------
+    dict of str to list of str
+    """
+    fitted = set(LawDraws.of(fit, 1).labels["backbone"])
+    every = fit.capability.benchmarks
+    known = fit.study.text_scores.reindex(columns=every)
+    given = text_scores.reindex(columns=every)
+    rows = {name: (known if name in fitted else given).loc[name] for name in text_scores.index}
+    return {str(name): [str(b) for b in every[row.isna().to_numpy()]] for name, row in rows.items()}
+
+
+def _differences(accuracy: xr.DataArray, reference: str, equivalent: float, prob: float) -> pd.DataFrame:
+    """Differences from a reference with what lies within, above and below practical equality."""
+    table = difference(accuracy, reference, prob=prob)
+    values = accuracy.to_numpy()
+    margin = values - values[:, [list(table.index).index(reference)]]
+    table["p_equivalent"] = (np.abs(margin) <= equivalent).mean(0)
+    table["p_better"] = (margin > equivalent).mean(0)
+    table["p_worse"] = (margin < -equivalent).mean(0)
+    verdicts = {"p_equivalent": "practically equal", "p_better": "better", "p_worse": "worse"}
+    sure = np.select([table[name] >= prob for name in verdicts], list(verdicts.values()), "open")
+    table["verdict"] = np.where(table.index == reference, "the reference", sure)
+    return table

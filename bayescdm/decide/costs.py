@@ -1,0 +1,222 @@
+"""What training a backbone on a volume costs, and which volumes a budget allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from bayescdm.errors import InputError, RequestError
+from bayescdm.reading import parse_count
+
+__all__ = ["CostTable", "FlopCost", "SizeCost", "TrainingCost", "read_cost_table", "training_flops"]
+
+#: FLOPs a parameter and token: forward 2, backward 4, of which 2 for the weights' own gradients.
+FULL, FROZEN = 6.0, 4.0
+#: Volumes that are tried where a budget allows a range of them.
+VOLUMES_TRIED = 7
+
+
+def training_flops(
+    active_params: float, volume: float, *, tokens_per_sample: float = 1.0, projector_volume: float = 0.0
+) -> float:
+    """Floating-point operations of training a VLM: 6·N_active·D, D in tokens.
+
+    Parameters
+    ----------
+    active_params : float
+        N_active of the backbone, an absolute count. Vision encoder and projector are not counted.
+    volume : float
+        All data, in samples or tokens.
+    tokens_per_sample : float
+        1 where the volume is in tokens.
+    projector_volume : float
+        The part of `volume` of a first stage that trains the projector alone. The backbone is frozen there:
+        gradients pass through it and are not taken for its weights, 4·N_active a token.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    C ≈ 6·N·D (Kaplan et al. 2020; Hoffmann et al. 2022), with N the parameters that a token meets.
+
+    Examples
+    --------
+    >>> training_flops(7e9, 1e9)
+    4.2e+19
+    >>> training_flops(7e9, 1e9, projector_volume=5e8)
+    3.5e+19
+    """
+    first = min(projector_volume, volume)
+    return active_params * tokens_per_sample * (FULL * (volume - first) + FROZEN * first)
+
+
+class TrainingCost:
+    """What a backbone costs at a volume, and what a budget allows; one subclass a way of counting."""
+
+    unit = ""
+    #: Whether a candidate must state its number of parameters.
+    needs_params = True
+    #: Whether costs of different volumes can be compared.
+    counts_volume = True
+
+    def cost(self, backbone: str, active_params: float, volume: float) -> float:
+        """Return the cost of training on a volume; NaN where it is not known."""
+        raise NotImplementedError
+
+    def volumes(
+        self, backbone: str, active_params: float, budget: float, span: tuple[float, float]
+    ) -> np.ndarray:
+        """Return volumes to try within a budget and a span; none if even the smallest costs too much."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class FlopCost(TrainingCost):
+    """Training cost in FLOPs; see `training_flops`."""
+
+    tokens_per_sample: float = 1.0
+    projector_volume: float = 0.0
+
+    unit = "FLOPs"
+
+    def cost(self, backbone: str, active_params: float, volume: float) -> float:
+        """Return the FLOPs of a volume."""
+        return training_flops(
+            active_params,
+            volume,
+            tokens_per_sample=self.tokens_per_sample,
+            projector_volume=self.projector_volume,
+        )
+
+    def volumes(
+        self, backbone: str, active_params: float, budget: float, span: tuple[float, float]
+    ) -> np.ndarray:
+        """Return volumes from the smallest of the span to the largest that the budget allows."""
+        first = self.cost(backbone, active_params, self.projector_volume)
+        beyond = (budget - first) / (FULL * active_params * self.tokens_per_sample)
+        low = max(span[0], self.projector_volume)
+        high = min(self.projector_volume + beyond, span[1])
+        return np.unique(np.geomspace(low, high, VOLUMES_TRIED)) if high >= low else np.empty(0)
+
+
+@dataclass(frozen=True)
+class SizeCost(TrainingCost):
+    """Active parameters: at one volume, training cost is proportional to them."""
+
+    unit = "active parameters"
+    needs_params = False
+    counts_volume = False
+
+    def cost(self, backbone: str, active_params: float, volume: float) -> float:
+        """Return the active parameters, whatever the volume."""
+        return active_params
+
+    def volumes(
+        self, backbone: str, active_params: float, budget: float, span: tuple[float, float]
+    ) -> np.ndarray:
+        """Refuse: at different volumes the cost is not proportional to size."""
+        raise RequestError("a budget needs a cost; give FLOPs or a cost table")
+
+
+@dataclass(frozen=True)
+class CostTable(TrainingCost):
+    """Costs as the user states them, in a unit of the user's own.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        ``backbone``, ``volume`` (in the study's unit; NaN where the cost is that of the asked volume),
+        ``cost``.
+    """
+
+    rows: pd.DataFrame
+
+    unit = "cost"
+    needs_params = False
+
+    @property
+    def has_volumes(self) -> bool:
+        """Whether the table says at which volume each cost is."""
+        return bool(self.rows["volume"].notna().all())
+
+    def cost(self, backbone: str, active_params: float, volume: float) -> float:
+        """Return the cost of a volume that the table lists; NaN of another."""
+        rows = self.rows[self.rows["backbone"] == backbone]
+        at = rows["volume"].isna() | np.isclose(rows["volume"], volume, rtol=1e-9)
+        return float(rows.loc[at, "cost"].min()) if at.any() else np.nan
+
+    def volumes(
+        self, backbone: str, active_params: float, budget: float, span: tuple[float, float]
+    ) -> np.ndarray:
+        """Return the listed volumes that the budget allows."""
+        rows = self.rows[(self.rows["backbone"] == backbone) & (self.rows["cost"] <= budget)]
+        return np.unique(rows["volume"].to_numpy())
+
+
+def read_cost_table(path: str | Path) -> CostTable:
+    """Read a table of costs.
+
+    Parameters
+    ----------
+    path : str or Path
+        CSV with columns ``backbone``, ``cost`` and, where costs are at several volumes, ``volume``.
+
+    Returns
+    -------
+    CostTable
+
+    Raises
+    ------
+    InputError
+        All problems of the file, a line each.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "costs.csv"
+    >>> _ = path.write_text("backbone,volume,cost\\nmine/7b,1.2M,850\\n")
+    >>> read_cost_table(path).cost("mine/7b", 7e9, 1.2e6)
+    850.0
+    """
+    path = Path(path)
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True)
+    except (OSError, ValueError) as error:
+        raise InputError([f"{path}: cannot be read as CSV: {error}"]) from None
+    missing = [name for name in ("backbone", "cost") if name not in table]
+    if missing:
+        listed = ", ".join(f"'{title}'" for title in table.columns)
+        raise InputError(
+            [f"{path.name}: there is no column '{name}'; the columns are {listed}" for name in missing]
+        )
+    if table.empty:
+        raise InputError([f"{path.name}: has no row"])
+    problems: list[str] = []
+    cost = _numbers(path.name, table, "cost", problems)
+    volume = (
+        _numbers(path.name, table, "volume", problems) if "volume" in table else np.full(len(table), np.nan)
+    )
+    for row, name in enumerate(table["backbone"], start=2):
+        if not name.strip():
+            problems.append(f"{path.name}, row {row}, column 'backbone': is empty: name the backbone")
+    if problems:
+        raise InputError(problems)
+    return CostTable(
+        pd.DataFrame({"backbone": table["backbone"].str.strip(), "volume": volume, "cost": cost})
+    )
+
+
+def _numbers(file: str, table: pd.DataFrame, column: str, problems: list[str]) -> np.ndarray:
+    """Counts of a column, such as 1.2M; what is none is a problem."""
+    values = np.full(len(table), np.nan)
+    for place, text in enumerate(table[column]):
+        try:
+            values[place] = parse_count(text)
+        except InputError as error:
+            problems.append(f"{file}, row {place + 2}, column '{column}': {error}")
+    return values

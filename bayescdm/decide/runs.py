@@ -1,0 +1,115 @@
+"""Which training run would tell most about the choice, before it is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from bayescdm.decide.costs import CostTable, TrainingCost
+from bayescdm.decide.value import evpi, preposterior_means
+from bayescdm.predict import CandidateTable, predict_draws
+
+if TYPE_CHECKING:
+    from bayescdm.fit import Fit
+
+__all__ = ["next_runs"]
+
+#: Volumes of a run that are weighed for each candidate, from the smallest observed to the one it would use.
+VOLUMES = 4
+
+
+def next_runs(
+    fit: Fit,
+    accuracy: xr.DataArray,
+    table: CandidateTable,
+    ranking: pd.DataFrame,
+    counting: TrainingCost,
+    limit: float | None,
+    recipe: str,
+    smallest: float,
+    seed: int,
+) -> pd.DataFrame:
+    """Work out what one more training run under the recipe is worth to the choice.
+
+    Parameters
+    ----------
+    fit : Fit
+    accuracy : DataArray, (sample, backbone)
+        Draws of what is chosen by, best first.
+    table : pair of DataFrames
+        Text scores and labels of the same backbones.
+    ranking : DataFrame
+        ``backbone``, ``active_params``, ``volume``, in the same order.
+    counting : TrainingCost
+    limit : float, optional
+        Budget, which a run must keep to as well.
+    recipe : str
+    smallest : float
+        Smallest volume of a run.
+    seed : int
+
+    Returns
+    -------
+    DataFrame, one row a backbone and volume, the most informative first
+        ``backbone``, ``volume``, ``cost``, ``evsi`` (expected gain in accuracy of the backbone that is chosen
+        after the run, against choosing now), ``p_change`` (probability that the run changes the choice),
+        ``share_of_evpi``, ``evsi_per_cost`` (NaN where costs of volumes are not known).
+
+    Notes
+    -----
+    The run measures its backbone's accuracy at the volume plus the residual of one run. What it says of the
+    others (through the direction w, rates of families, the recipe) is in the joint draws. See
+    `bayescdm.decide.evsi` for the estimator.
+    """
+    values = accuracy.to_numpy()
+    perfect, best_now = evpi(values), values.mean(0).max()
+    rows = []
+    for name, active, own in ranking[["backbone", "active_params", "volume"]].itertuples(index=False):
+        within = _volumes(counting, name, float(own), limit, smallest)
+        one = (table[0].loc[[name]], table[1].loc[[name]])
+        for volume, y in zip(within, _measured(fit, one, within, recipe, seed, len(values))):
+            after = preposterior_means(values, y)
+            gain = float(np.clip(after.max(1).mean() - best_now, 0.0, perfect))
+            cost = counting.cost(name, active, float(volume))
+            rows.append(
+                {
+                    "backbone": name,
+                    "volume": float(volume),
+                    "cost": cost,
+                    "evsi": gain,
+                    "p_change": float((after.argmax(1) != 0).mean()),
+                    "share_of_evpi": gain / perfect if perfect > 0 else 0.0,
+                    "evsi_per_cost": gain / cost if counting.counts_volume and cost > 0 else np.nan,
+                }
+            )
+    runs = pd.DataFrame(rows).sort_values("evsi", ascending=False, kind="stable", ignore_index=True)
+    runs.attrs = dict(ranking.attrs)
+    return runs
+
+
+def _measured(
+    fit: Fit, one: CandidateTable, volumes: np.ndarray, recipe: str, seed: int, draws: int
+) -> np.ndarray:
+    """Draws of what one run would measure, (volume, sample), the same residual at every volume.
+
+    Residuals of their own would make neighbouring volumes differ by chance.
+    """
+    asked: dict[str, Any] = {"recipe": recipe, "seed": seed, "draws": draws}
+    expected = predict_draws(fit, one, volumes=list(volumes), kind="backbone", **asked).to_numpy()[:, 0]
+    run = predict_draws(fit, one, volumes=[volumes[0]], kind="run", **asked).to_numpy()[:, 0]
+    return (expected + run - expected[:, :1]).T
+
+
+def _volumes(
+    counting: TrainingCost, name: str, own: float, limit: float | None, smallest: float
+) -> np.ndarray:
+    """Volumes of a run on one backbone that are weighed."""
+    if isinstance(counting, CostTable) and counting.has_volumes:
+        return counting.volumes(name, np.nan, np.inf if limit is None else limit, (0.0, np.inf))
+    low = min(smallest, own)
+    # The ends are kept to the bit: the largest is the volume that the candidate would use.
+    inner = np.geomspace(low, own, VOLUMES)[1:-1]
+    return np.unique([low, *(float(f"{volume:.3g}") for volume in inner), own])

@@ -1,0 +1,247 @@
+"""A choice in sentences made from its numbers, and what the reader must know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from bayescdm.errors import Note
+from bayescdm.intervals import interval_columns
+from bayescdm.report.answers import reservations
+from bayescdm.wording import (
+    and_more,
+    counted,
+    percent,
+    points,
+    probability,
+    short_count,
+    short_names,
+    signed_points,
+)
+
+if TYPE_CHECKING:
+    from bayescdm.fit import Fit
+
+__all__ = ["choice_notes", "sentences_of"]
+
+#: Names listed in a sentence before the rest is counted.
+LISTED = 4
+#: Share of the largest gain from which on a smaller volume does nearly as well.
+NEARLY = 0.95
+
+
+def choice_notes(fit: Fit, ranking: pd.DataFrame, question: Mapping[str, Any]) -> tuple[Note, ...]:
+    """Say what limits the choice, by code: convergence, extrapolation, text scores that are missing.
+
+    Parameters
+    ----------
+    fit : Fit
+    ranking : DataFrame
+        Of a `bayescdm.decide.Choice`.
+    question : mapping
+        Its question.
+
+    Returns
+    -------
+    tuple of Note
+    """
+    names = dict(zip(ranking["backbone"], short_names(ranking["backbone"])))
+    notes = list(fit.diagnose().notes)
+    for column in ("extrapolation", "beyond_recipe"):
+        for words, rows in ranking[ranking[column] != ""].groupby(column, sort=False):
+            listed = and_more([names[name] for name in rows["backbone"]], 2 * LISTED)
+            what = f"{words} beyond what was observed" if column == "extrapolation" else str(words)
+            message = f"{len(rows)} of {counted(len(ranking), 'candidate')}: {what}: {listed}"
+            notes.append(Note("extrapolation", message, "warning", str(question["recipe"])))
+    every = len(fit.capability.benchmarks)
+    for row in ranking[ranking["missing"] != ""].itertuples():
+        n = len(row.missing.split(", "))
+        message = (
+            f"has no score on {n} of {every} text benchmarks ({row.missing}); what they leave open of its "
+            "capability widens its interval"
+        )
+        notes.append(Note("incomplete-text-scores", message, "warning", str(row.backbone)))
+    return tuple(notes)
+
+
+def sentences_of(
+    fit: Fit,
+    ranking: pd.DataFrame,
+    differences: pd.DataFrame,
+    question: Mapping[str, Any],
+    perfect: float,
+    infeasible: pd.DataFrame,
+    steps: pd.DataFrame | None,
+) -> list[str]:
+    """Say what to take, over which others, how sure that is, and what it rests on.
+
+    Parameters
+    ----------
+    fit : Fit
+    ranking, differences, question, infeasible
+        As in `bayescdm.decide.Choice`.
+    perfect : float
+        EVPI.
+    steps : DataFrame, optional
+        From `bayescdm.decide.runs.next_runs`.
+
+    Returns
+    -------
+    list of str
+    """
+    names = short_names(ranking["backbone"])
+    first, unit = ranking.iloc[0], str(question["volume_unit"])
+    sentences = []
+    if not ranking.attrs["converged"]:
+        sentences.append("NOT CONVERGED: the draws cannot be trusted, nor what follows.")
+    lower, upper = interval_columns(question["kind"], question["probability"])
+    sentences.append(
+        f"Take {names[0]} with {short_count(first['volume'])} {unit} under {question['recipe']}: expected "
+        f"accuracy {percent(first['mean'])} ({question['kind']}, {100 * question['probability']:g} % "
+        f"interval {percent(first[lower])} to {percent(first[upper])}), the best of "
+        f"{counted(len(ranking), 'candidate')} with probability {probability(first['p_best'])}."
+    )
+    if len(ranking) > 1:
+        sentences.append(_reason(ranking, names, question["probability"]))
+        sentences += _exact_ties(ranking, differences, names, question["reference"])
+        sentences += _likelier(ranking, names)
+        sentences.append(_equality(differences, question, dict(zip(ranking["backbone"], names))))
+        sentences += _cheaper(ranking, names, str(question["cost_unit"]))
+        sentences.append(
+            f"On average this choice loses {points(perfect)} against the candidate that turns out best, "
+            "which is what knowing everything before choosing would be worth (EVPI)."
+        )
+    sentences += reservations(first, names[0])
+    sentences += _doubts(ranking, names)
+    if steps is not None:
+        sentences.append(
+            _next(steps, dict(zip(ranking["backbone"], names)), unit, str(question["cost_unit"]))
+        )
+    if len(infeasible):
+        n = len(infeasible)
+        sentences.append(
+            f"{counted(n, 'candidate')} {'is' if n == 1 else 'are'} infeasible and listed with the reason."
+        )
+    return sentences
+
+
+def _reason(ranking: pd.DataFrame, names: list[str], prob: float) -> str:
+    """Which candidates the first is told from, and which not."""
+    p = ranking["p_first_better"].to_numpy()
+    tied = ranking["tied"].to_numpy()
+    told = [i for i in range(1, len(names)) if not tied[i]]
+    untold = [f"{names[i]} ({probability(p[i])})" for i in range(1, len(names)) if tied[i]]
+    over = ""
+    if told:
+        rest = f", and over {len(told) - 1} more with {prob:g} or more" if len(told) > 1 else ""
+        over = f"{names[0]} over {names[told[0]]} with probability {probability(p[told[0]])}{rest}"
+    if not untold:
+        return f"{over}: the data tell it from every other candidate with probability {prob:g} or more."
+    cannot = (
+        f"the data cannot tell {names[0]} from {and_more(untold, LISTED)}: in parentheses the probability "
+        f"that it is the better one, below {prob:g}"
+    )
+    return f"{over}; {cannot}." if over else f"{cannot[0].upper()}{cannot[1:]}."
+
+
+def _exact_ties(
+    ranking: pd.DataFrame, differences: pd.DataFrame, names: list[str], reference: str
+) -> list[str]:
+    """Candidates that are equal in every draw: the order in which they stand means nothing."""
+    first = str(ranking["backbone"].iloc[0])
+    off = differences["mean"] - differences.at[first, "mean"]
+    equal = [
+        name
+        for name, label in zip(names[1:], ranking["backbone"][1:])
+        if off[label] == 0 and differences.at[label, "sd"] == differences.at[first, "sd"]
+    ]
+    return (
+        [f"{names[0]} ties with {and_more(equal, LISTED)} exactly; the order says nothing."] if equal else []
+    )
+
+
+def _likelier(ranking: pd.DataFrame, names: list[str]) -> list[str]:
+    """A candidate of which less is known can be the best more often without being better on average."""
+    top = int(np.argmax(ranking["p_best"].to_numpy()))
+    if ranking["p_best"].iloc[top] <= ranking["p_best"].iloc[0]:
+        return []
+    p = probability(ranking["p_best"].iloc[top])
+    return [f"{names[top]} is the best more often ({p}), because less is known of it, but expected lower."]
+
+
+def _equality(differences: pd.DataFrame, question: Mapping[str, Any], names: dict[str, str]) -> str:
+    """What is practically equal to the reference."""
+    within = f"within {points(question['equivalent'])} of {names[question['reference']]}"
+    others = differences.drop(index=question["reference"])
+    equal = others[others["verdict"] == "practically equal"]
+    prob = question["probability"]
+    if len(equal):
+        listed = [f"{names[name]} ({probability(p)})" for name, p in equal["p_equivalent"].items()]
+        return f"Practically equal, {within} with probability {prob:g} or more: {and_more(listed, LISTED)}."
+    nearest = others["p_equivalent"].idxmax()
+    return (
+        f"No other candidate is practically equal, {within} with probability {prob:g} or more; nearest to "
+        f"it is {names[nearest]} ({probability(others.at[nearest, 'p_equivalent'])})."
+    )
+
+
+def _cheaper(ranking: pd.DataFrame, names: list[str], unit: str) -> list[str]:
+    """The cheapest candidate that the data cannot tell from the first, if it costs less."""
+    cost = ranking["cost"].to_numpy(float)
+    rivals = np.flatnonzero(ranking["tied"].to_numpy() & (cost < cost[0]))
+    if not len(rivals):
+        return []
+    cheapest = rivals[int(np.argmin(cost[rivals]))]
+    if cost[cheapest] > 0.95 * cost[0]:
+        return []
+    lost = signed_points(ranking["mean"].iloc[cheapest] - ranking["mean"].iloc[0])
+    return [
+        f"The cheapest that the data cannot tell from it is {names[cheapest]}: "
+        f"{cost[cheapest] / cost[0]:.2g} of the {unit}, {lost} expected."
+    ]
+
+
+def _doubts(ranking: pd.DataFrame, names: list[str]) -> list[str]:
+    """Candidates beyond the recipe's runs, and those that lack text scores."""
+    sentences = []
+    beyond = ranking["beyond_recipe"].ne("") | ranking["extrapolation"].ne("")
+    if beyond.any():
+        n = int(beyond.sum())
+        sentences.append(
+            f"{n} of {counted(len(ranking), 'candidate')} {'lies' if n == 1 else 'lie'} outside what runs "
+            "have seen (extrapolation); the table says how."
+        )
+    for place in np.flatnonzero(ranking["missing"].ne("").to_numpy())[:LISTED]:
+        sentences.append(
+            f"{names[place]} lacks text scores ({ranking['missing'].iloc[place]}), which widens its interval."
+        )
+    return sentences
+
+
+def _next(steps: pd.DataFrame, names: dict[str, str], unit: str, cost_unit: str) -> str:
+    """The most informative run, and the one that informs most for its cost."""
+    top = steps.iloc[0]
+    if not top["evsi"] > 0:
+        return "No single run is expected to change the choice: none is worth anything to it (EVSI 0)."
+    said = (
+        f"Most informative next run: {names[top['backbone']]} with {short_count(top['volume'])} {unit}, "
+        f"expected to gain {100 * top['evsi']:.2f} points (EVSI, {100 * top['share_of_evpi']:.0f} % of "
+        f"EVPI); it changes the choice with probability {probability(top['p_change'])}"
+    )
+    per_cost = steps["evsi_per_cost"]
+    same = steps[(steps["backbone"] == top["backbone"]) & (steps["evsi"] >= NEARLY * top["evsi"])]
+    least = same.loc[same["volume"].idxmin()]
+    if least["volume"] < top["volume"]:
+        said += f"; {short_count(least['volume'])} would do nearly as well ({100 * least['evsi']:.2f})"
+    if not per_cost.notna().any():
+        return f"{said}."
+    best = steps.loc[per_cost.idxmax()]
+    if best["backbone"] == top["backbone"] and best["volume"] == top["volume"]:
+        return f"{said}; it gains most for its cost as well."
+    return (
+        f"{said}. Most for its cost: {names[best['backbone']]} with {short_count(best['volume'])} {unit}, "
+        f"{100 * best['evsi']:.2f} points at {best['cost'] / top['cost']:.2g} of the {cost_unit}."
+    )

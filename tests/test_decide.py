@@ -1,0 +1,470 @@
+"""Choices: what they are read off, what they refuse, and what information is worth to them."""
+
+import json
+import re
+import sys
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+from typer.testing import CliRunner
+
+from bayescdm import cli
+from bayescdm.compare import rank_backbones
+from bayescdm.decide import (
+    Constraints,
+    CostTable,
+    choose,
+    evpi,
+    evsi,
+    preposterior_means,
+    read_cost_table,
+    training_flops,
+)
+from bayescdm.decide.choice import on_front
+from bayescdm.decide.page import choice_document
+from bayescdm.errors import InputError, NotFoundError, RequestError
+from bayescdm.reading import read_candidates
+from bayescdm.tables import written
+from bayescdm.wording import probability, short_names
+
+TWELVE = Path(__file__).parent / "data" / "choice" / "twelve.csv"
+LLAVA = "LLaVA-1.5 (LLaVA-MORE) | CLIP-L/14-336"
+
+
+# --- value of information ---------------------------------------------------------------------------
+
+
+def gaussian(seed, options, draws=40_000):
+    """Means, covariance, and joint draws of options and of a noisy measurement of the first."""
+    rng = np.random.default_rng(seed)
+    mean = rng.normal(0, 0.01, options)
+    root = rng.normal(0, 0.02, (options, options))
+    values = mean + rng.standard_normal((draws, options)) @ root.T
+    measured = values[:, 0] + rng.normal(0, 0.01, draws)
+    covariance = root @ root.T
+    # How far the posterior means move with one standard deviation of the measurement.
+    slopes = covariance[:, 0] / np.sqrt(covariance[0, 0] + 0.01**2)
+    return mean, covariance, slopes, values, measured
+
+
+def expected_maximum(mean, slopes):
+    """E[max_j (a_j + b_j·Z)] of a standard Normal Z, by its pieces (Frazier, Powell and Dayanik 2009)."""
+    z = np.linspace(-9, 9, 400_001)
+    return np.trapezoid((mean + slopes * z[:, None]).max(1) * norm.pdf(z), z)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_evsi_of_two_normal_candidates_has_its_closed_form(seed):
+    mean, covariance, slopes, values, measured = gaussian(seed, 2)
+    margin = abs(mean[1] - mean[0])
+
+    def gain(spread):
+        return spread * norm.pdf(margin / spread) - margin * norm.cdf(-margin / spread)
+
+    spread = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+    assert evpi(values) == pytest.approx(gain(spread), rel=0.04, abs=5e-6)
+    assert evsi(values, measured) == pytest.approx(gain(abs(slopes[1] - slopes[0])), rel=0.04, abs=2e-5)
+
+
+@pytest.mark.parametrize("options", [3, 8])
+def test_evsi_of_several_normal_candidates_has_its_closed_form(options):
+    mean, _, slopes, values, measured = gaussian(options, options)
+    expected = expected_maximum(mean, slopes) - mean.max()
+    assert expected > 0
+    assert evsi(values, measured) == pytest.approx(expected, rel=0.05)
+    # Any monotone function of the measurement carries the same information.
+    assert evsi(values, np.exp(50 * measured)) == pytest.approx(evsi(values, measured), rel=1e-9)
+
+
+def test_a_measurement_that_says_all_or_nothing_is_worth_all_or_nothing():
+    rng = np.random.default_rng(0)
+    values = np.column_stack([np.zeros(40_000), rng.normal(-0.002, 0.01, 40_000)])
+    assert evsi(values, values[:, 1]) == pytest.approx(evpi(values), rel=0.02)
+    assert evsi(values, rng.standard_normal(40_000)) < 0.02 * evpi(values)
+    assert evsi(values, np.ones(40_000)) == 0
+    wild = values[:, 1] + 0.003 * rng.standard_t(1.0, 40_000)
+    assert 0.3 * evpi(values) < evsi(values, wild) < evpi(values)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(12, 60))
+def test_evsi_is_never_negative_and_never_above_evpi(seed, options, draws):
+    rng = np.random.default_rng(seed)
+    values = rng.standard_t(2, (draws, options)) * rng.uniform(0, 1, options)
+    measured = rng.choice([values[:, 0], rng.standard_t(1, draws), np.zeros(draws)])
+    assert 0 <= evsi(values, measured) <= evpi(values)
+    assert preposterior_means(values, measured).mean(0) == pytest.approx(values.mean(0))
+
+
+# --- costs and constraints --------------------------------------------------------------------------
+
+
+def test_flops_count_a_frozen_stage_less():
+    assert training_flops(1e9, 1e6) == 6e15
+    assert training_flops(1e9, 1e6, tokens_per_sample=700) == 700 * 6e15
+    assert training_flops(1e9, 1e6, projector_volume=4e5) == 6e15 - 2e9 * 4e5
+    assert training_flops(1e9, 1e5, projector_volume=4e5) == 4e14
+
+
+def test_nothing_on_the_front_is_beaten_in_cost_and_accuracy():
+    rng = np.random.default_rng(0)
+    cost, value = rng.uniform(size=(2, 40))
+    cost[3] = np.nan
+    front = on_front(cost, value)
+    assert not front[3]
+    for i in range(40):
+        beaten = any(cost[j] <= cost[i] and value[j] >= value[i] for j in range(40) if j != i)
+        assert front[i] == (not beaten and i != 3)
+    assert on_front(np.array([1.0, 1.0]), np.array([0.5, 0.5])).tolist() == [True, True]
+
+
+CONSTRAINTS = {
+    "too large": Constraints(max_params=4e9),
+    "too small": Constraints(min_params=5e9),
+    "too much memory": Constraints(max_memory=10e9),
+    "family F is excluded": Constraints(exclude_families=("F",)),
+}
+
+
+@pytest.mark.parametrize("reason", CONSTRAINTS)
+def test_what_does_not_meet_a_constraint_is_listed_with_the_reason(reason, known_fit):
+    choice = choose(known_fit(100), volume=1e6, constraints=CONSTRAINTS[reason])
+    assert len(choice.infeasible)
+    assert choice.infeasible["reason"].str.startswith(reason).all()
+    everybody = {*choice.ranking["backbone"], *choice.infeasible["backbone"]}
+    assert everybody == set(known_fit(100).study.scored)
+    assert not {*choice.ranking["backbone"]} & {*choice.infeasible["backbone"]}
+    assert f"{len(choice.infeasible)} candidate" in choice.sentences[-1]
+
+
+def candidates(fit, **columns):
+    """The study's scored backbones as a table of candidates, with further columns."""
+    names = fit.study.scored
+    return fit.study.text_scores.loc[names], fit.study.backbones.loc[names].assign(**columns)
+
+
+def test_licences_and_unknown_sizes(known_fit):
+    fit = known_fit(100)
+    licences = ["MIT", "mit", "", "own", "mit", "mit"]
+    allowed = Constraints(licences=("mit",))
+    choice = choose(fit, candidates(fit, licence=licences), volume=1e6, constraints=allowed)
+    assert list(choice.infeasible["reason"]) == ["no licence is stated", "licence own is not allowed"]
+    with pytest.raises(RequestError, match="no column 'licence'"):
+        choose(fit, volume=1e6, constraints=allowed)
+    with pytest.raises(NotFoundError, match="family 'H' is not known"):
+        choose(fit, volume=1e6, constraints=Constraints(exclude_families=("H",)))
+    text_scores, backbones = candidates(fit)
+    text_scores = text_scores.rename(index={"n-base": "fresh"})
+    backbones = backbones.rename(index={"n-base": "fresh"})
+    backbones.loc["fresh", "params"] = np.nan
+    unknown = choose(fit, (text_scores, backbones), volume=1e6, constraints=Constraints(max_params=1e10))
+    assert list(unknown.infeasible["reason"]) == ["no number of parameters, so its size cannot be judged"]
+    without = choose(fit, (text_scores, backbones), volume=1e6)
+    assert np.isnan(without.ranking.set_index("backbone").at["fresh", "cost"])
+    assert not without.ranking.set_index("backbone").at["fresh", "on_front"]
+
+
+def test_a_backbone_without_text_scores_is_infeasible_not_an_error(known_fit):
+    choice = choose(known_fit(100), ["f-base", "unscored"], volume=1e6)
+    assert choice.infeasible.to_dict("records") == [
+        {"backbone": "unscored", "reason": "no usable text score, so no capability"}
+    ]
+    assert choice.recommended == "f-base"
+
+
+def test_cost_tables_are_read_with_all_problems_at_once(tmp_path):
+    path = tmp_path / "costs.csv"
+    path.write_text("backbone,volume,cost\nf-base,1M,100\n,1M,x\nf-base,none,3\n")
+    with pytest.raises(InputError) as refused:
+        read_cost_table(path)
+    lines = str(refused.value).splitlines()
+    assert len(lines) == 3
+    assert any("row 3, column 'cost'" in line for line in lines)
+    assert any("row 4, column 'volume'" in line for line in lines)
+    path.write_text("name,cost\na,1\n")
+    with pytest.raises(InputError, match=r"costs\.csv: there is no column 'backbone'"):
+        read_cost_table(path)
+
+
+# --- the choice -------------------------------------------------------------------------------------
+
+
+def test_at_one_volume_the_choice_is_the_ranking(known_fit):
+    fit = known_fit(2000)
+    choice = choose(fit, volume=1e6, recipe="wide", prob=0.8)
+    ranking = rank_backbones(fit, volume=1e6, recipe="wide", prob=0.8)
+    pd.testing.assert_frame_equal(choice.ranking[ranking.columns], ranking)
+    assert choice.ranking["p_best"].sum() == pytest.approx(1)
+    assert choice.evpi == pytest.approx(choice.ranking["expected_regret"].iloc[0])
+    first = choice.recommended
+    np.testing.assert_allclose(choice.ranking["p_first_better"], choice.pairs.loc[first])
+    assert (choice.ranking["tied"] == (choice.pairs.loc[first].to_numpy() < 0.8)).all()
+    assert f"Take {first} with 1M samples under wide" in choice.sentences[0]
+    assert probability(choice.ranking["p_best"].iloc[0]) in choice.sentences[0]
+
+
+def test_differences_are_from_the_reference_and_say_what_is_practically_equal(known_fit):
+    choice = choose(known_fit(2000), volume=1e6, reference="f-base", equivalent=0.02)
+    table = choice.differences
+    parts = table["p_equivalent"] + table["p_better"] + table["p_worse"]
+    np.testing.assert_allclose(parts, 1)
+    assert table.loc["f-base", ["mean", "sd"]].tolist() == [0, 0]
+    all_equal = choose(known_fit(2000), volume=1e6, equivalent=0.9)
+    assert set(all_equal.differences["verdict"]) == {"practically equal", "the reference"}
+    assert any(sentence.startswith("Practically equal") for sentence in all_equal.sentences)
+    with pytest.raises(NotFoundError, match="feasible candidate 'g' is not known"):
+        choose(known_fit(100), volume=1e6, reference="g")
+
+
+def test_equal_candidates_are_reported_as_tied(known_fit):
+    fit = known_fit(500, without=("tau", "backbone_effect"))
+    scores = pd.DataFrame(0.6, index=["one", "two"], columns=["x", "y", "z"])
+    backbones = pd.DataFrame({"family": "F", "variant": "base", "params": 1e9}, index=scores.index)
+    choice = choose(fit, (scores, backbones), volume=1e6)
+    assert choice.ranking["p_best"].tolist() == [0.5, 0.5]
+    assert choice.ranking["expected_rank"].tolist() == [1.5, 1.5]
+    assert "one ties with two exactly; the order says nothing." in choice.sentences
+    assert choice.evpi == 0
+
+
+def test_a_budget_buys_each_candidate_its_own_volume(known_fit):
+    fit = known_fit(1000)
+    flops = 6 * 2e9 * 1e6 * 700
+    choice = choose(fit, flops=flops, tokens_per_sample=700, recipe="wide")
+    rows = choice.ranking.set_index("backbone")
+    np.testing.assert_allclose(rows["cost"], flops)
+    np.testing.assert_allclose(rows["volume"] * rows["params"], 2e15)
+    assert (choice.options["cost"] <= flops * (1 + 1e-9)).all()
+    best = choice.options.groupby("backbone")["mean"].max()
+    np.testing.assert_allclose(rows["mean"], best[rows.index])
+    # At each candidate's own volume the draws are those that predictions give.
+    for name, row in rows.iterrows():
+        alone = rank_backbones(fit, [name], volume=row["volume"], recipe="wide")
+        assert alone["mean"].iloc[0] == pytest.approx(row["mean"])
+    staged = choose(fit, flops=flops, tokens_per_sample=700, projector_volume=5e5).ranking
+    assert (staged["volume"] > staged["backbone"].map(rows["volume"])).all()
+    np.testing.assert_allclose(staged["cost"], flops)
+    capped = choose(fit, flops=flops, tokens_per_sample=700, max_volume=5e5)
+    assert (capped.ranking["volume"] <= 5e5).all()
+
+
+def test_where_data_do_harm_less_is_taken(known_fit):
+    fit = known_fit(200)
+    B0 = fit.posterior["B0"]
+    harmful = known_fit(200, B0=(("family", "variant"), np.full(B0.shape, -0.02)))
+    choice = choose(harmful, ["f-base", "g-base"], flops=6e16, tokens_per_sample=1)
+    np.testing.assert_allclose(choice.ranking["volume"], 1e5)
+
+
+def test_a_budget_that_nobody_can_meet_is_one_line(known_fit):
+    with pytest.raises(RequestError) as refused:
+        choose(known_fit(50), flops=1e9, tokens_per_sample=700)
+    message = str(refused.value)
+    assert message.startswith(
+        "no candidate fits the budget of 1e+09 FLOPs: the cheapest, 'f-base', needs 4.2e+17"
+    )
+    assert "\n" not in message
+    with pytest.raises(RequestError, match=r"none of 6 candidates is feasible, e\.g\. .* too large"):
+        choose(known_fit(50), volume=1e6, constraints=Constraints(max_params=1e3))
+    partly = choose(known_fit(50), volume=1e6, flops=6 * 3e15, tokens_per_sample=1)
+    assert set(partly.ranking["backbone"]) == {"f-base", "f-instruct"}
+    assert partly.infeasible["reason"].str.startswith("budget: costs").all()
+
+
+def test_contradictory_requests_are_refused(known_fit):
+    fit, table = (
+        known_fit(50),
+        CostTable(pd.DataFrame({"backbone": ["f-base"], "volume": [1e6], "cost": [1.0]})),
+    )
+    for asked, message in (
+        ({"flops": 1e20}, "FLOPs need the tokens of a sample"),
+        ({"budget": 5.0}, "a budget without a cost table"),
+        ({"flops": 1e20, "costs": table}, "give one of the two"),
+        ({"costs": table, "tokens_per_sample": 3}, "leave out tokens"),
+        ({"flops": -1.0, "tokens_per_sample": 1}, "not a positive number"),
+        ({"equivalent": -0.1}, "is negative"),
+    ):
+        with pytest.raises(RequestError, match=message):
+            choose(fit, **asked)
+
+
+def test_a_cost_table_offers_its_own_volumes(known_fit):
+    rows = [("f-base", 1e5, 10.0), ("f-base", 1e6, 40.0), ("f-base", 1e7, 90.0), ("g-base", 1e6, 60.0)]
+    table = CostTable(pd.DataFrame(rows, columns=["backbone", "volume", "cost"]))
+    choice = choose(known_fit(500), costs=table, budget=50.0, next_run=True)
+    assert choice.ranking[["backbone", "volume", "cost"]].to_numpy().tolist() == [["f-base", 1e6, 40.0]]
+    reasons = choice.infeasible.set_index("backbone")["reason"]
+    assert reasons["g-base"] == "budget: the smallest volume costs 60 cost"
+    assert reasons["n-base"] == "not in the cost table"
+    assert choice.next_runs["volume"].tolist() == [1e5, 1e6]
+    assert len(choose(known_fit(500), costs=table).ranking) == 2
+
+
+def test_next_runs_stay_within_what_knowing_everything_is_worth(known_fit):
+    fit = known_fit(2000)
+    choice = choose(fit, volume=1e6, recipe="wide", next_run=True)
+    runs = choice.next_runs
+    assert runs["evsi"].is_monotonic_decreasing
+    assert runs["evsi"].between(0, choice.evpi).all()
+    assert runs["evsi"].iloc[0] > 0.05 * choice.evpi
+    assert runs["volume"].between(1e5, 1e6).all()
+    assert runs["evsi_per_cost"].isna().all()  # active parameters say nothing of volumes
+    assert "Most informative next run" in str(choice)
+    priced = choose(fit, flops=1e20, tokens_per_sample=700, max_volume=1e6, next_run=True).next_runs
+    np.testing.assert_allclose(priced["evsi_per_cost"], priced["evsi"] / priced["cost"])
+    # Residuals drown what a run would tell.
+    dims, sigma = (), fit.posterior["sigma"].to_numpy()
+    noisy = choose(known_fit(2000, sigma=(dims, 50 * sigma)), volume=1e6, recipe="wide", next_run=True)
+    assert noisy.next_runs["evsi"].max() < 0.2 * runs["evsi"].max()
+
+
+def test_what_lies_outside_is_noted_by_code(known_fit):
+    choice = choose(known_fit(200), volume=1e8, recipe="wide")
+    notes = [note for note in choice.notes if note.code == "extrapolation"]
+    assert any("larger than any run of this recipe (4B)" in note.message for note in notes)
+    assert any("extrapolation in" in note.message and "volume" in note.message for note in notes)
+    assert any("lie outside what runs have seen" in sentence for sentence in choice.sentences)
+
+
+def test_missing_text_scores_widen_the_interval_and_are_named(known_fit):
+    fit = known_fit(2000)
+    text_scores, backbones = candidates(fit)
+    twice = [*text_scores.index, "f-other"]
+    text_scores, backbones = text_scores.loc[twice].copy(), backbones.loc[twice]
+    text_scores.index = backbones.index = pd.Index([*twice[:-1], "half"], name="backbone")
+    text_scores.loc["half", ["y", "z"]] = np.nan
+    choice = choose(fit, (text_scores, backbones), volume=1e6)
+    width = choice.ranking.set_index("backbone").eval("backbone_90_upper - backbone_90_lower")
+    assert width["half"] > 1.02 * width["f-other"]
+    note = next(note for note in choice.notes if note.code == "incomplete-text-scores")
+    assert note.where == "half"
+    assert "2 of 3 text benchmarks (y, z)" in note.message and "widens its interval" in note.message
+    assert any("half lacks text scores (y, z), which widens" in sentence for sentence in choice.sentences)
+
+
+def test_what_did_not_converge_says_so_first(known_fit):
+    choice = choose(known_fit(50), volume=1e6)
+    assert not choice.converged
+    assert choice.sentences[0].startswith("NOT CONVERGED")
+    assert choice.notes[0].code == "not-converged"
+    page = choice_document(known_fit(50), choice).to_html()
+    assert page.index("<strong>Not converged.</strong>") < page.index("<main")
+
+
+# --- command ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    return lambda *arguments: CliRunner().invoke(cli.app, ["choose", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def saved(known_fit, tmp_path_factory):
+    return known_fit(2000).save(tmp_path_factory.mktemp("choices") / "fit.nc")
+
+
+def html_rows(page, table):
+    """Cells of one table of a page."""
+    body = re.search(rf'<table id="{table}".*?<tbody>(.*?)</tbody>', page, re.DOTALL).group(1)
+    rows = re.findall(r"<tr>(.*?)</tr>", body, re.DOTALL)
+    return [[unescape(c) for c in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)] for row in rows]
+
+
+def agree(terminal, page, document):
+    """Terminal, page and JSON show the same candidates with the same figures, sentences and next runs."""
+    ranking = document["ranking"]
+    shown = [[row[0], row[1], row[5]] for row in html_rows(page, "ranking")]
+    expected = [
+        [row["backbone"], written(row["mean"], "percent"), probability(row["p_best"])] for row in ranking
+    ]
+    assert shown == expected
+    lines = terminal.splitlines()
+    for name, (_, accuracy, p_best) in zip(short_names(row["backbone"] for row in ranking), expected):
+        line = next(line for line in lines if line.split()[:1] == [name])
+        assert line.split()[1] == accuracy
+        assert p_best in line.split()
+    for sentence in document["recommendation"]:
+        assert sentence in terminal
+        assert sentence in unescape(page).replace("\N{NO-BREAK SPACE}", " ")
+    gain = written(document["next_runs"][0]["evsi"], "fine_points")
+    assert html_rows(page, "next-runs")[0][2] == gain
+    assert f"expected to gain {gain} points" in terminal
+
+
+def asked_three_ways(run, *arguments):
+    terminal = run(*arguments, "--next", "--report", "page.html")
+    assert terminal.exit_code == 0, terminal.stderr
+    told = run(*arguments, "--next", "--json")
+    assert told.exit_code == 0, told.stderr
+    document = json.loads(told.stdout, parse_constant=lambda name: pytest.fail(name))
+    return terminal.stdout, Path("page.html").read_text(encoding="utf-8"), document
+
+
+def test_twelve_candidates_for_llava_at_1_2m_samples(run, open_vlm_fit, monkeypatch):
+    monkeypatch.setattr(sys.modules["bayescdm.fit"], "fit", lambda *_, **__: open_vlm_fit)
+    terminal, page, document = asked_three_ways(
+        run, "open-vlm", "--candidates", TWELVE, "--recipe", LLAVA, "--volume", "1.2M"
+    )
+    agree(terminal, page, document)
+    assert len(document["ranking"]) == 12
+    names = [row["backbone"] for row in document["ranking"]]
+    assert names.index("Qwen/Qwen2.5-7B-Instruct") < names.index("Qwen/Qwen2.5-1.5B-Instruct")
+    assert terminal.index("Take ") < terminal.index("Most informative next run")
+
+
+def test_half_of_the_text_scores_of_a_real_candidate(open_vlm_fit, tmp_path):
+    table = pd.read_csv(TWELVE)
+    half = table[table["backbone"] == "microsoft/Phi-3.5-mini-instruct"].assign(backbone="half")
+    half[["BBH", "GPQA", "MMLU-PRO"]] = np.nan
+    pd.concat([table, half]).to_csv(tmp_path / "mine.csv", index=False)
+    text_scores, backbones, _ = read_candidates(tmp_path / "mine.csv", open_vlm_fit.study)
+    choice = choose(open_vlm_fit, (text_scores, backbones), recipe=LLAVA, volume=1.2e6)
+    width = choice.ranking.set_index("backbone").eval("backbone_90_upper - backbone_90_lower")
+    assert width["half"] > width["microsoft/Phi-3.5-mini-instruct"]
+    assert "half lacks text scores (BBH, GPQA, MMLU-PRO), which widens its interval." in choice.sentences
+    page = choice_document(open_vlm_fit, choice).to_html()
+    assert "3 of 6 text benchmarks (BBH, GPQA, MMLU-PRO)" in page
+
+
+def test_within_a_budget_the_three_agree_as_well(run, saved):
+    asked = ("--flops", "1e19", "--tokens-per-sample", "700", "--max-volume", "5M", "--max-size", "8B")
+    terminal, page, document = asked_three_ways(run, saved, "--recipe", "wide", *asked)
+    agree(terminal, page, document)
+    assert [row["backbone"] for row in document["infeasible"]] == ["n-base"]
+    assert html_rows(page, "out") == [["n-base", "too large: 9B parameters, allowed 8B"]]
+    assert "too large: 9B parameters, allowed 8B" in terminal
+
+
+def test_what_cannot_be_met_is_one_line_and_status_1(run, saved):
+    refused = run(saved, "--flops", "1e9", "--tokens-per-sample", "700")
+    assert refused.exit_code == 1
+    assert refused.stdout == ""
+    assert refused.stderr.count("\n") == 1
+    assert refused.stderr.startswith("no candidate fits the budget")
+    Path("page.html").write_text("mine")
+    refused = run(saved, "--report", "page.html")
+    assert refused.exit_code == 1
+    assert Path("page.html").read_text() == "mine"
+
+
+def test_a_licence_column_of_the_candidates_is_used(run, saved, known_fit):
+    table = "backbone,family,variant,params_b,licence,x,y,z\n"
+    table += "a,F,base,7,Apache-2.0,50,40,50\nb,G,base,7,own,55,50,60\nc,G,base,7,,55,50,60\n"
+    Path("mine.csv").write_text(table)
+    told = run(saved, "--candidates", "mine.csv", "--volume", "1M", "--licence", "apache-2.0", "--json")
+    assert told.exit_code == 0, told.stderr
+    document = json.loads(told.stdout)
+    assert document["recommended"] == "a"
+    assert [row["reason"] for row in document["infeasible"]] == [
+        "licence own is not allowed",
+        "no licence is stated",
+    ]
