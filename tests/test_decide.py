@@ -26,7 +26,7 @@ from bayescdm.decide import (
     read_cost_table,
     training_flops,
 )
-from bayescdm.decide.choice import on_front
+from bayescdm.decide.costs import on_front
 from bayescdm.decide.page import choice_document
 from bayescdm.errors import InputError, NotFoundError, RequestError
 from bayescdm.reading import read_candidates

@@ -13,8 +13,9 @@ import xarray as xr
 from bayescdm.compare import difference, pairwise_probability, rank_draws
 from bayescdm.compare.backbones import most_draws
 from bayescdm.compare.tables import interval
-from bayescdm.decide.constraints import Constraints, check_constraints, refusals
-from bayescdm.decide.costs import CostTable, FlopCost, SizeCost, TrainingCost
+from bayescdm.decide.constraints import Constraints, check_constraints
+from bayescdm.decide.costs import CostTable, FlopCost, SizeCost, TrainingCost, on_front
+from bayescdm.decide.feasible import active_params, feasible, nobody, smallest_volume
 from bayescdm.decide.runs import next_runs
 from bayescdm.decide.value import evpi
 from bayescdm.decide.words import choice_notes, sentences_of
@@ -23,7 +24,6 @@ from bayescdm.intervals import PredictionKind, check_probability
 from bayescdm.jsontext import facts_in_json
 from bayescdm.predict import Candidates, CandidateTable, LawDraws, candidate_table, check_once, predict_draws
 from bayescdm.report.question import default_place
-from bayescdm.wording import counted, short_count
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
@@ -210,10 +210,10 @@ def choose(
     free = volume is None and (limit is not None or (costs is not None and costs.has_volumes))
     recipe, place, said = default_place(fit, fit.study.fitted_runs, recipe=recipe, volume=volume)
     chosen += said[:-1] if free else said
-    span = (min_volume or _smallest_volume(fit, place), max_volume or np.inf)
-    tried, reasons = _feasible(fit, table, constraints, counting, limit, None if free else place, span)
+    span = (min_volume or smallest_volume(fit, place), max_volume or np.inf)
+    tried, reasons = feasible(fit, table, constraints, counting, limit, None if free else place, span)
     if not tried:
-        raise RequestError(_nobody(fit, table[1], reasons, counting, limit, span[0] if free else place))
+        raise RequestError(nobody(fit, table[1], reasons, counting, limit, span[0] if free else place))
     names = list(tried)
     if reference is not None and reference not in names:
         raise unknown_name("feasible candidate", reference, names)
@@ -238,7 +238,7 @@ def choose(
     }
     steps = None
     if next_run:
-        low = min(_smallest_volume(fit, place), place)
+        low = min(smallest_volume(fit, place), place)
         steps = next_runs(fit, accuracy, table, ranking, counting, limit, recipe, low, seed)
     infeasible = pd.DataFrame({"backbone": list(reasons), "reason": list(reasons.values())}, dtype=object)
     differences = _differences(accuracy, question["reference"], equivalent, prob)
@@ -304,103 +304,6 @@ def _counting(
     return SizeCost()
 
 
-def _smallest_volume(fit: Fit, otherwise: float) -> float:
-    low = LawDraws.of(fit, 1).volumes[0]
-    return low if np.isfinite(low) else otherwise
-
-
-def _feasible(
-    fit: Fit,
-    table: CandidateTable,
-    constraints: Constraints,
-    counting: TrainingCost,
-    limit: float | None,
-    volume: float | None,
-    span: tuple[float, float],
-) -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """Volumes that each feasible candidate could use, and why the others are infeasible."""
-    text_scores, backbones = table
-    placed = fit.study.placed_by_size
-    reasons, tried = refusals(backbones, constraints), {}
-    needs_size = "size_slope" in fit.posterior
-    for name, row in backbones.iterrows():
-        if text_scores.loc[name].isna().all() and name not in placed:
-            reasons[str(name)] = "no usable text score, so no capability"
-        if name in reasons:
-            continue
-        active = _active_params(row)
-        if np.isnan(active) and (needs_size or (counting.needs_params and limit is not None)):
-            what = "its cost" if limit is not None else f"model {fit.model}"
-            reasons[str(name)] = f"no number of parameters, which {what} needs"
-            continue
-        if isinstance(counting, CostTable) and name not in set(counting.rows["backbone"]):
-            reasons[str(name)] = "not in the cost table"
-            continue
-        if volume is None:
-            within = counting.volumes(str(name), active, np.inf if limit is None else limit, span)
-            least = _least(counting, str(name), active, span[0])
-            why = f"budget: the smallest volume costs {least:.4g} {counting.unit}"
-        else:
-            cost = counting.cost(str(name), active, volume)
-            within = np.array([volume] if limit is None or cost <= limit else [])
-            why = (
-                "the cost table does not say what this volume costs"
-                if np.isnan(cost)
-                else f"budget: costs {cost:.4g} {counting.unit}"
-            )
-        if len(within):
-            tried[str(name)] = within
-        else:
-            reasons[str(name)] = why
-    return tried, {name: reasons[name] for name in map(str, backbones.index) if name in reasons}
-
-
-def _active_params(row: pd.Series) -> float:
-    """N_active; all parameters where it is not stated."""
-    for column in ("active_params", "params"):
-        if column in row and pd.notna(row[column]):
-            return float(row[column])
-    return np.nan
-
-
-def _least(counting: TrainingCost, name: str, active: float, smallest: float) -> float:
-    """Cost of the smallest volume that makes sense."""
-    if isinstance(counting, CostTable):
-        return float(counting.rows.loc[counting.rows["backbone"] == name, "cost"].min())
-    if isinstance(counting, FlopCost):
-        smallest = max(smallest, counting.projector_volume)
-    return counting.cost(name, active, smallest)
-
-
-def _nobody(
-    fit: Fit,
-    backbones: pd.DataFrame,
-    reasons: Mapping[str, str],
-    counting: TrainingCost,
-    limit: float | None,
-    smallest: float,
-) -> str:
-    """Say in one line why no candidate is left."""
-    over = [name for name, reason in reasons.items() if reason.startswith("budget")]
-    if over:
-        least = {name: _least(counting, name, _active_params(backbones.loc[name]), smallest) for name in over}
-        cheapest = min(least, key=lambda name: least[name])
-        others = len(reasons) - len(over)
-        rest = (
-            f"; {counted(others, 'other')} {'is' if others == 1 else 'are'} out for other reasons"
-            if others
-            else ""
-        )
-        return (
-            f"no candidate fits the budget of {limit:.4g} {counting.unit}: the cheapest, '{cheapest}', needs "
-            f"{least[cheapest]:.4g} for {short_count(smallest)} {fit.study.volume_unit}{rest}; raise the "
-            "budget"
-        )
-    name, reason = next(iter(reasons.items()))
-    every = counted(len(reasons), "candidate")
-    return f"none of {every} is feasible, e.g. '{name}': {reason}; relax a constraint"
-
-
 def _weighed(
     fit: Fit,
     table: CandidateTable,
@@ -430,7 +333,7 @@ def _weighed(
             top = int(means.argmax())
             best.append(of_one.isel(volume=top))
             ends = interval(of_one.to_numpy()[:, 0], KIND, prob)
-            active = _active_params(table[1].loc[name])
+            active = active_params(table[1].loc[name])
             for number, volume in enumerate(of_one["volume"].to_numpy()):
                 rows.append(
                     {
@@ -449,28 +352,6 @@ def _weighed(
     return xr.concat(best, "backbone", coords="different", compat="equals"), options
 
 
-def on_front(cost: np.ndarray, value: np.ndarray) -> np.ndarray:
-    """Whether no other option costs as little or less and is worth as much or more, one of the two strictly.
-
-    Parameters
-    ----------
-    cost, value : ndarray, (option,)
-        An option of unknown cost is on no front.
-
-    Returns
-    -------
-    ndarray of bool, (option,)
-
-    Examples
-    --------
-    >>> on_front(np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.7, 0.6])).tolist()
-    [True, True, False]
-    """
-    cheaper, better = cost[:, None] <= cost, value[:, None] >= value
-    strictly = (cost[:, None] < cost) | (value[:, None] > value)
-    return np.isfinite(cost) & ~(cheaper & better & strictly).any(0)
-
-
 def _ranking(
     fit: Fit, accuracy: xr.DataArray, table: CandidateTable, options: pd.DataFrame, prob: float
 ) -> pd.DataFrame:
@@ -484,7 +365,7 @@ def _ranking(
     missing = missing_benchmarks(fit, table[0])
     ranking = ranking.assign(
         params=params,
-        active_params=[_active_params(table[1].loc[name]) for name in names],
+        active_params=[active_params(table[1].loc[name]) for name in names],
         volume=own["volume"].to_numpy(),
         cost=own["cost"].to_numpy(),
         p_first_better=1 - better,

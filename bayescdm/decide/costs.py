@@ -11,7 +11,15 @@ import pandas as pd
 from bayescdm.errors import InputError, RequestError
 from bayescdm.reading import parse_count
 
-__all__ = ["CostTable", "FlopCost", "SizeCost", "TrainingCost", "read_cost_table", "training_flops"]
+__all__ = [
+    "CostTable",
+    "FlopCost",
+    "SizeCost",
+    "TrainingCost",
+    "on_front",
+    "read_cost_table",
+    "training_flops",
+]
 
 #: FLOPs a parameter and token: forward 2, backward 4, of which 2 for the weights' own gradients.
 FULL, FROZEN = 6.0, 4.0
@@ -220,3 +228,25 @@ def _numbers(file: str, table: pd.DataFrame, column: str, problems: list[str]) -
         except InputError as error:
             problems.append(f"{file}, row {place + 2}, column '{column}': {error}")
     return values
+
+
+def on_front(cost: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """Whether no other option costs as little or less and is worth as much or more, one of the two strictly.
+
+    Parameters
+    ----------
+    cost, value : ndarray, (option,)
+        An option of unknown cost is on no front.
+
+    Returns
+    -------
+    ndarray of bool, (option,)
+
+    Examples
+    --------
+    >>> on_front(np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.7, 0.6])).tolist()
+    [True, True, False]
+    """
+    cheaper, better = cost[:, None] <= cost, value[:, None] >= value
+    strictly = (cost[:, None] < cost) | (value[:, None] > value)
+    return np.isfinite(cost) & ~(cheaper & better & strictly).any(0)

@@ -85,6 +85,7 @@ def plot_probability_matrix(choice: Choice, *, limit: int = 20, ax: Axes | None 
     ax.set_xlim(-0.6, n - 0.4)
     ax.set_xticks(range(n), [str(place + 1) for place in range(n)])
     ax.set_yticks(range(n), [f"{name}  {place + 1}" for place, name in enumerate(names)])
+    ax.tick_params(axis="x", labelsize=small + 0.5)
     ax.set_xlabel("than the candidate\nof this number")
     handles = [
         Patch(color=colours.series[0], alpha=TOLD, label=f"told apart: {100 * prob:g} or more", linewidth=0),

@@ -1,0 +1,122 @@
+"""The page of a choice in a real browser: it sorts, slides and turns dark, without a mouse or a network."""
+
+import re
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from browser import browser, missing
+from conftest import known_draws
+
+from bayescdm.decide import choose
+from bayescdm.decide.page import choice_document
+from bayescdm.plots.style import DARK, LIGHT
+
+ENTER, LEFT, TAB = "\ue007", "\ue012", "\ue004"
+COLUMN = """
+  const rows = Array.from(document.querySelectorAll(arguments[0] + " tbody tr"));
+  return rows.map(row => row.cells[arguments[1]].textContent)
+"""
+SHOWN = """
+  const step = document.querySelector("#volumes .step:not([hidden])");
+  return Array.from(step.querySelectorAll("tbody tr"), row => row.cells[0].textContent);
+"""
+
+
+@pytest.fixture(scope="module")
+def choice(known_fit):
+    # Family G absorbs five times as fast, so that it overtakes at a volume that the slider reaches.
+    dims, B0 = known_draws(2000)["B0"]
+    fit = known_fit(2000, B0=(dims, B0 * np.array([[1.0], [5.0]])))
+    return fit, choose(fit, ["f-base", "f-other", "g-base", "n-base", "unscored"], volume=1e7, next_run=True)
+
+
+@pytest.fixture(scope="module")
+def page(choice, tmp_path_factory):
+    if missing():
+        pytest.skip(f"no browser: {missing()} is not installed")
+    with mpl.rc_context({"backend": "agg"}):
+        path = choice_document(*choice).write(tmp_path_factory.mktemp("page") / "choice.html")
+    with browser() as driven:
+        driven.open(path.as_uri())
+        yield driven
+
+
+def test_the_recommendation_stands_first_and_nothing_is_fetched(page, choice):
+    assert page.text("main p") == choice[1].sentences[0].replace(" %", "\N{NO-BREAK SPACE}%")
+    assert page.errors() == []
+    assert page.run("return performance.getEntriesByType('resource').length") == 0
+
+
+@pytest.mark.parametrize("table", ["#ranking", "#differences", "#next-runs"])
+def test_tables_sort_from_the_keyboard(page, table):
+    page.run("document.querySelectorAll(arguments[0] + ' thead button')[0].focus()", table)
+    page.press(ENTER)
+    page.press(ENTER)
+    names = page.run(COLUMN, table, 0)
+    assert names == sorted(names)
+    page.press(ENTER)
+    assert page.run(COLUMN, table, 0) == sorted(names, reverse=True)
+
+
+def test_the_slider_moves_the_ranking(page, choice):
+    assert page.run(SHOWN) == list(choice[1].ranking["backbone"])
+    page.run("document.querySelector('#volumes input').focus()")
+    for _ in range(20):
+        page.press(LEFT)
+    assert page.run(SHOWN) != list(choice[1].ranking["backbone"])
+    assert sorted(page.run(SHOWN)) == sorted(choice[1].ranking["backbone"])
+    assert "100K" in page.text("#volumes output")
+
+
+def test_the_button_turns_the_page_dark_and_back(page):
+    page.prefer("light")
+
+    def background():
+        style = "return getComputedStyle(document.body).backgroundColor"
+        return "#" + "".join(f"{int(part):02x}" for part in re.findall(r"\d+", page.run(style))[:3])
+
+    assert background() == LIGHT.paper
+    page.run("document.getElementById('theme').focus()")
+    page.press(ENTER)
+    assert background() == DARK.paper
+    page.press(ENTER)
+    assert background() == LIGHT.paper
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_and_every_label_fit_the_window(page, width):
+    page.resize(width)
+    assert page.run("return document.documentElement.scrollWidth") <= width
+    cut = page.run(
+        """
+        const cut = [];
+        for (const svg of document.querySelectorAll('figure svg')) {
+          const room = svg.getBoundingClientRect();
+          if (!room.width) continue;
+          for (const text of svg.querySelectorAll('text')) {
+            const box = text.getBoundingClientRect();
+            if (box.left < room.left - 1 || box.right > room.right + 1 || box.top < room.top - 1
+                || box.bottom > room.bottom + 1) cut.push(text.textContent);
+          }
+        }
+        return cut;
+        """
+    )
+    assert cut == []
+
+
+def test_everything_that_can_be_worked_is_reached_by_tab(page):
+    every = "Array.from(document.querySelectorAll('a, button, summary, input, .box'))"
+    folded = "details:not([open]) > :not(summary), details:not([open]) > :not(summary) *, [hidden] *"
+    wanted = page.run(f"return {every}.flatMap((e, i) => e.matches(arguments[0]) ? [] : [i])", folded)
+    page.run("document.querySelector('.skip').focus()")
+    reached = set()
+    for _ in wanted:
+        reached.add(page.run(f"return {every}.indexOf(document.activeElement)"))
+        page.press(TAB)
+    assert sorted(reached) == wanted
+
+
+def test_infeasible_candidates_stand_with_their_reason(page):
+    assert page.run(COLUMN, "#out", 1) == ["no usable text score, so no capability"]
