@@ -32,6 +32,14 @@ def with_likelihood(fit):
     return fit
 
 
+def fits_of(known_fit):
+    """What makes the fits of the paper's analyses, of known draws, most of them missing."""
+    from bayescdm.paper import PaperFits
+
+    missing = dict.fromkeys(("pooled", "no_decay", "left_out"), "not made")
+    return lambda *_, **__: PaperFits(known_fit(500), None, None, None, missing)
+
+
 @pytest.fixture(scope="module")
 def there(known_fit, tmp_path_factory):
     """A folder with a study, a fit, another fit, and candidates with a gap."""
@@ -51,6 +59,7 @@ def there(known_fit, tmp_path_factory):
 def sampled(monkeypatch, known_fit):
     """Draws that are known where commands would sample."""
     monkeypatch.setattr(importlib.import_module("bayescdm.fit"), "fit", lambda *_, **__: known_fit(500))
+    monkeypatch.setattr(importlib.import_module("bayescdm.paper"), "fit_paper", fits_of(known_fit))
     compiled = SimpleNamespace(data=SimpleNamespace(coords={"component": ["PC1", "PC2"]}))
 
     def refit(fold):
@@ -77,6 +86,7 @@ COMMANDS = {
     "compare backbones": ("compare", "fit.nc", "backbones", "--out", "OUT/backbones.csv"),
     "compare benchmarks": ("compare", "fit.nc", "benchmarks"),
     "compare models": ("compare", "fit.nc", "models", "--with", "other.nc"),
+    "paper": ("paper", "study", "--no-families"),
     "report": ("report", "fit.nc", "--out", "OUT/page.html"),
     "choose": ("choose", "fit.nc", "--volume", "1M", "--next"),
     "choose candidates": ("choose", "fit.nc", "--candidates", "other.csv", "--max-size", "8B"),

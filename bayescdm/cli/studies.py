@@ -88,7 +88,7 @@ def simulate(
     from bayescdm.simulate import simulate as of_paper
     from bayescdm.simulate import simulate_from, write_study
 
-    sizes = {
+    sizes: dict[str, Any] = {
         "n_families": families,
         "backbones_per_cell": backbones_per_cell,
         "n_text_benchmarks": text_benchmarks,

@@ -18,7 +18,14 @@ from bayescdm.loss.study import LossStudy
 from bayescdm.modelfiles import load_model
 from bayescdm.sampling import CompiledModel, SamplerSettings, compile_model
 
-__all__ = ["LAWS_COMPARED", "REFIT_SETTINGS", "LossComparison", "compare_loss_laws", "compile_loss_laws"]
+__all__ = [
+    "LAWS_COMPARED",
+    "REFIT_SETTINGS",
+    "LossComparison",
+    "compare_loss_laws",
+    "compile_loss_laws",
+    "point_fit_errors",
+]
 
 LAWS_COMPARED = ("capability", "compute")
 #: Enough for the log score of a held-out run; each law is refitted once a fold.
@@ -146,7 +153,7 @@ def compare_loss_laws(
         raise RequestError(f"{study.name}: one law for all families needs at least two families to compare")
     thin = thin_logs(study, points_per_run)
     K = thin.component_scores.shape[1]
-    points, family_of_run = _point_fits(thin), thin.runs["family"]
+    points, family_of_run = point_fit_errors(thin), thin.runs["family"]
     compiled = compiled or compile_loss_laws(study, points_per_run)
     if compiled["compute"].data.coords != loss_model_data(thin).coords:
         raise RequestError("the compiled models were made for other runs or steps")
@@ -203,7 +210,7 @@ def run_log_score(fit: LossFit, run: str) -> float:
     return float(logsumexp(density) - np.log(len(density)))
 
 
-def _point_fits(study: LossStudy) -> dict[str, float]:
+def point_fit_errors(study: LossStudy) -> dict[str, float]:
     """Mean absolute error of each law's point fits over all points."""
     capability = fit_loss_points(study, "capability", starts=8)
     by_family = [

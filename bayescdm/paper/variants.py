@@ -1,0 +1,210 @@
+"""Base against Instruct: the probability of each published claim, and the volume at which Base overtakes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from bayescdm.compare.families import ALL_FAMILIES, population_rate, stated_volume
+from bayescdm.compare.tables import interval
+from bayescdm.datasets import paper_table
+from bayescdm.intervals import check_probability, interval_columns
+from bayescdm.predict import LawDraws
+from bayescdm.predict.law import RATES
+from bayescdm.study import VARIANTS, Study
+
+if TYPE_CHECKING:
+    from bayescdm.fit import Fit
+
+__all__ = ["overtaking_volume", "population_draws", "variant_claims"]
+
+#: Quantity → what section 4.2 claims of instruct against base.
+CLAIMS = {
+    "A": ("A of instruct > A of base", "instruct"),
+    "Bm": ("Bm of instruct > Bm of base", "instruct"),
+    "mean_B": ("mean B of base > mean B of instruct", "base"),
+}
+
+
+def variant_claims(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
+    """Probability of each claim of section 4.2 about Base and Instruct.
+
+    Parameters
+    ----------
+    fit : Fit
+        Of a model whose rates differ by variant.
+    prob : float
+        Probability of the equal-tailed intervals, and at least which a claim survives.
+
+    Returns
+    -------
+    DataFrame, one row a claim
+        ``claim``, ``quantity``, ``base`` and ``instruct`` (posterior means of the population; mean B: mean
+        over the backbones of the fit), ``published_base`` and ``published_instruct`` (Table 2),
+        ``difference_mean`` (instruct − base) with its interval, ``p_claim``, ``verdict`` (``survives``,
+        ``undecided``, ``refuted``); of a simulated study ``true_base``, ``true_instruct`` and ``holds`` (1
+        where the claim is true of it), NaN of a real one.
+
+    Raises
+    ------
+    ModelError
+        The model has no population of families.
+
+    Notes
+    -----
+    A and Bm are those of a typical family; A is stated at D_ref. The paper's mean B is over the backbones
+    of a separate fit, so it contains that instruct models have other capabilities than base ones; so does
+    this. Section 4.2 and Table 2 of arXiv 2608.00013.
+
+    Examples
+    --------
+    >>> import bayescdm as cdm
+    >>> cdm.variant_claims(cdm.fit("simulated-paper"))[["claim", "p_claim"]]  # doctest: +SKIP
+    """
+    check_probability(prob)
+    draws = population_draws(fit)
+    published = paper_table("rates_by_variant").set_index("variant")
+    truth = _truth(fit.study, list(LawDraws.of(fit).backbones))
+    rows = []
+    for quantity, (claim, greater) in CLAIMS.items():
+        base, instruct = draws[quantity].T
+        sign = 1 if greater == "instruct" else -1
+        p = float((sign * (instruct - base) > 0).mean())
+        true_base, true_instruct = truth[quantity]
+        known = np.isfinite([true_base, true_instruct]).all()
+        rows.append(
+            {
+                "claim": claim,
+                "quantity": quantity,
+                "base": float(base.mean()),
+                "instruct": float(instruct.mean()),
+                "published_base": float(published.at["base", quantity]),
+                "published_instruct": float(published.at["instruct", quantity]),
+                "difference_mean": float((instruct - base).mean()),
+                **{
+                    name: float(bound)
+                    for name, bound in interval(instruct - base, "posterior", prob, of="difference").items()
+                },
+                "p_claim": p,
+                "verdict": "survives" if p >= prob else "refuted" if p <= 1 - prob else "undecided",
+                "true_base": true_base,
+                "true_instruct": true_instruct,
+                "holds": float(sign * (true_instruct - true_base) > 0) if known else np.nan,
+            }
+        )
+    table = pd.DataFrame(rows)
+    table.attrs = {**fit.facts(), "kind": "posterior", "prob": prob, "volume": stated_volume(fit, None)}
+    return table
+
+
+def overtaking_volume(
+    fit: Fit, *, capabilities: Sequence[float] | None = None, prob: float = 0.9
+) -> pd.DataFrame:
+    """Posterior of the data volume at which Base overtakes Instruct, at equal capability.
+
+    Parameters
+    ----------
+    fit : Fit
+        Of a model whose rates differ by variant.
+    capabilities : sequence of float, optional
+        Values of S; by default the 10, 50 and 90 % points of the fit's backbones.
+    prob : float
+        Probability of the equal-tailed interval.
+
+    Returns
+    -------
+    DataFrame, one row a value of S
+        ``S``; ``p_overtakes``, the probability that base gains on instruct with volume at all;
+        ``p_ahead_at_least`` and ``p_ahead_at_most``, that base is ahead at the smallest and the largest
+        observed volume; ``median`` and interval of the volume from which on base is ahead, in the study's
+        unit, where "never" counts as infinite.
+
+    Raises
+    ------
+    ModelError
+        The model has no population of families.
+
+    Notes
+    -----
+    With Δ = instruct − base of a typical family, instruct is ahead by ΔA·S + (ΔB0 − ΔBm·S)·ln(D/D_ref): base
+    overtakes at ln(D/D_ref) = −ΔA·S / (ΔB0 − ΔBm·S) where that slope is negative, and never otherwise. Both
+    variants share the baseline at S = 0 and D_ref. Section 4.2 of arXiv 2608.00013 says that base wins at
+    large volumes and high capability, without a volume.
+
+    Examples
+    --------
+    >>> import bayescdm as cdm
+    >>> cdm.overtaking_volume(cdm.fit("simulated-paper"))  # doctest: +SKIP
+    """
+    check_probability(prob)
+    law = LawDraws.of(fit)
+    rates = {rate: population_rate(law, rate) for rate in RATES}
+    delta = {rate: values[:, 1] - values[:, 0] for rate, values in rates.items()}
+    if capabilities is None:
+        known = law["S"].mean(0)[law.positions("backbone", law.backbones)]
+        capabilities = [float(value) for value in np.quantile(known, [0.1, 0.5, 0.9])]
+    reference = stated_volume(fit, None)
+    smallest, largest = law.volumes
+    tail = (1 - prob) / 2
+    lower, upper = interval_columns("posterior", prob)
+    rows = []
+    for S in capabilities:
+        gap, gain = delta["A"] * S, delta["B0"] - delta["Bm"] * S
+        with np.errstate(divide="ignore", over="ignore"):
+            volume = np.where(gain < 0, reference * np.exp(-gap / gain), np.inf)
+        ahead = {at: gap + gain * np.log(at / reference) < 0 for at in (smallest, largest)}
+        # Interpolation between infinities is no number, so quantiles are draws.
+        low, median, high = np.quantile(volume, [tail, 0.5, 1 - tail], method="inverted_cdf")
+        rows.append(
+            {
+                "S": float(S),
+                "p_overtakes": float((gain < 0).mean()),
+                "p_ahead_at_least": float(ahead[smallest].mean()),
+                "p_ahead_at_most": float(ahead[largest].mean()),
+                "median": float(median),
+                lower: float(low),
+                upper: float(high),
+            }
+        )
+    table = pd.DataFrame(rows)
+    table.attrs = {**fit.facts(), "kind": "posterior", "prob": prob, "volumes": [smallest, largest]}
+    table.attrs["family"] = ALL_FAMILIES
+    return table
+
+
+def population_draws(fit: Fit) -> dict[str, np.ndarray]:
+    """A and Bm of a typical family and mean B of the backbones, each (sample, variant)."""
+    law = LawDraws.of(fit)
+    draws = {rate: population_rate(law, rate) for rate in ("A", "Bm")}
+    names = law.backbones
+    labels = fit.study.backbones.loc[names]
+    family, at = law.positions("family", labels["family"]), law.positions("backbone", names)
+    variant = pd.Index(VARIANTS).get_indexer(labels["variant"])
+    B = law["B0"][:, family, variant] - law["Bm"][:, family, variant] * law["S"][:, at]
+    means = [B[:, variant == v].mean(1) if (variant == v).any() else np.nan * B[:, 0] for v in (0, 1)]
+    return {**draws, "mean_B": np.stack(means, axis=1)}
+
+
+def _truth(study: Study, backbones: list[str]) -> dict[str, tuple[float, float]]:
+    """What is true of a simulated study by quantity, (base, instruct); NaN of a real one."""
+    truth = study.truth
+    if not truth:
+        return dict.fromkeys(CLAIMS, (np.nan, np.nan))
+    cells = study.backbones.loc[backbones]
+    values: dict[str, tuple[float, float]] = {}
+    for rate in ("A", "Bm"):
+        if f"{rate}_population" in truth:
+            half = 0.5 * truth[f"{rate}_contrast"]
+            middle = truth[f"{rate}_population"]
+            values[rate] = (middle * np.exp(-half), middle * np.exp(half))
+        else:
+            used = [truth[rate][family] for family in sorted(cells["family"].unique())]
+            logs = np.log([[cell[v] for v in VARIANTS] for cell in used])
+            values[rate] = tuple(float(x) for x in np.exp(logs.mean(0)))  # type: ignore[assignment]
+    B = pd.Series(truth["B"]).loc[backbones]
+    by_variant = B.groupby(cells["variant"]).mean().reindex(VARIANTS)
+    values["mean_B"] = (float(by_variant["base"]), float(by_variant["instruct"]))
+    return values
