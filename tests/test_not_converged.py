@@ -102,7 +102,7 @@ COMMANDS = {
     "predict": ("predict", "FIT", "--volume", "1.2M"),
     "compare": ("compare", "FIT", "families"),
     "report": ("report", "FIT", "--out", "page.html"),
-    "choose": ("choose", "FIT", "--report", "page.html"),
+    "choose": ("choose", "FIT"),
 }
 
 
@@ -123,7 +123,7 @@ def test_terminal_json_page_and_status_say_so(bad, saved, name, run, tmp_path, m
     assert any("not-converged" in line for line in facts["warnings"])
     if name == "fit":
         assert not cdm.load_fit(tmp_path / "new.nc").diagnose().converged
-    if name in ("report", "choose"):
+    if name == "report":
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert page.index("<strong>Not converged.</strong>") < page.index("<main")
         assert page.index("NOT CONVERGED: the draws cannot be trusted") < page.index("P(best)")

@@ -133,9 +133,7 @@ def _answer(fit: Fit, choice: Choice) -> Answer:
     question = Question(choice.candidates, asked["recipe"], volume, asked["probability"], seed=asked["seed"])
     if asked["volume"] is None:
         return answer_question(fit, question)
-    ranking = choice.ranking
-    ranking.attrs["draws"] = choice.accuracy.sizes["sample"]
-    return Answer(question, ranking, choice.sentences, choice.converged)
+    return Answer(question, choice.ranking, choice.sentences, choice.converged)
 
 
 def _pairs(fit: Fit, choice: Choice) -> Section:

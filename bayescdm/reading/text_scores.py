@@ -12,7 +12,7 @@ import pandas as pd
 from bayescdm.reading.cells import CellError, ProductError, is_missing, is_placeholder, read_count
 from bayescdm.reading.columns import drop_columns_of_words, drop_other_columns, name_columns, require_columns
 from bayescdm.reading.findings import shown
-from bayescdm.reading.labels import Labels, clean_label, likely_typos, spelled_differently
+from bayescdm.reading.labels import Labels, clean_label, fold, likely_typos, spelled_differently
 from bayescdm.reading.scores import find_decimal_mark, flag_suspects, read_scores, to_fractions
 from bayescdm.reading.settings import Settings
 from bayescdm.reading.sheets import Sheet
@@ -69,6 +69,7 @@ def text_table(
     TextTable or None
         None when the columns are not those of such a table.
     """
+    _accept_american_spelling(sheet)
     name_columns(sheet, KNOWN, settings)
     if not require_columns(sheet, REQUIRED[:1] if candidates else REQUIRED, OPTIONAL):
         return None
@@ -98,6 +99,13 @@ def text_table(
     kept = scores[scores["row"].isin(sheet.table.index)]
     flag_suspects(sheet, kept)
     return _assembled(sheet, kept, sizes, benchmarks, unit)
+
+
+def _accept_american_spelling(sheet: Sheet) -> None:
+    """Rename a column ``license`` to ours."""
+    for title in list(sheet.table.columns):
+        if fold(title) == "license" and "licence" not in sheet.table:
+            sheet.rename_column("column-matched", title, "licence", "the same word")
 
 
 def clean_labels(sheet: Sheet, columns: tuple[str, ...]) -> None:
