@@ -402,7 +402,10 @@ def convergence(posterior: xr.Dataset) -> pd.DataFrame:
 
     # Constants divide zero by zero; they are passed over below.
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = posterior.std(("chain", "draw"), skipna=False)
+        # Not the standard deviation, which rounding keeps from being 0 where all draws are equal.
+        spread = posterior.max(("chain", "draw"), skipna=False) - posterior.min(
+            ("chain", "draw"), skipna=False
+        )
         columns = {
             "r_hat": az.rhat(posterior),
             "ess_bulk": az.ess(posterior, method="bulk"),

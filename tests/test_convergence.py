@@ -15,7 +15,8 @@ def posterior(chains=4, draws=1000, seed=0):
         {
             "mu": (("chain", "draw", "coef"), rng.normal(size=(*shape, 2))),
             "rate": (("chain", "draw", "family", "coef"), rng.normal(size=(*shape, 3, 2))),
-            "fixed": (("chain", "draw"), np.ones(shape)),
+            # Its standard deviation is not 0 by rounding.
+            "fixed": (("chain", "draw"), np.full(shape, 0.7)),
         },
         {"coef": ["A", "B0"], "family": ["a", "b", "c"]},
     )

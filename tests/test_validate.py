@@ -16,9 +16,10 @@ from bayescdm.cli import app
 from bayescdm.errors import NotFoundError, RequestError
 from bayescdm.identify import prior_dominated
 from bayescdm.modelfiles import load_model
-from bayescdm.sampling import CompiledModel, SamplerSettings, prior_draws
+from bayescdm.sampling import DEFAULTS, CompiledModel, SamplerSettings, prior_draws
 from bayescdm.simulate import simulate_from
 from bayescdm.validate import (
+    REFIT_SETTINGS,
     Fold,
     components_without,
     make_folds,
@@ -153,6 +154,23 @@ def test_finished_refits_are_read_and_not_repeated(refitter, family_fold, withou
     )
     other.refit(family_fold)
     assert len(list(tmp_path.glob("*.nc"))) == 2, "other data must not find the stored refit"
+
+
+def test_a_refit_that_does_not_converge_is_sampled_again_with_the_settings_of_a_fit(
+    refitter, family_fold, monkeypatch
+):
+    asked = []
+    real = CompiledModel.sample
+
+    def sample(self, *, seed, settings):
+        asked.append(settings)
+        return real(self, seed=seed, settings=SamplerSettings(draws=20, tune=50, chains=2))
+
+    monkeypatch.setattr(CompiledModel, "sample", sample)
+    replace(refitter, settings=REFIT_SETTINGS).refit(family_fold)
+    assert asked == [REFIT_SETTINGS, DEFAULTS]
+    replace(refitter, settings=QUICK).refit(family_fold)
+    assert asked[2:] == [QUICK], "settings of one's own are kept"
 
 
 def test_at_one_volume_absorption_keeps_its_prior_and_a_warning_says_so(refitter, study):

@@ -18,13 +18,14 @@ from bayescdm.errors import BayesCDMError, RequestError
 from bayescdm.fit import Fit, constant_data, load_fit
 from bayescdm.modelfiles import ModelFile
 from bayescdm.modeling import model_data
-from bayescdm.sampling import CompiledModel, SamplerSettings, compile_model
+from bayescdm.sampling import DEFAULTS, CompiledModel, SamplerSettings, compile_model
 from bayescdm.study import Study
 from bayescdm.validate.folds import Fold
 
 __all__ = ["REFIT_SETTINGS", "ComponentsWithout", "Refitter", "components_without", "prepare_refits"]
 
-#: Scores of held-out runs need fewer draws than tables of parameters do.
+#: Scores of held-out runs need fewer draws than tables of parameters do; a refit that does not converge with
+#: them is sampled again with the settings of a fit.
 REFIT_SETTINGS = SamplerSettings(draws=800, tune=800, chains=4, target_accept=0.95)
 
 #: Components that do not know the text scores of some backbones.
@@ -44,6 +45,7 @@ class Refitter:
         Of all runs.
     model, source_hash : str
     settings : SamplerSettings
+        With `REFIT_SETTINGS`, a refit that does not converge is sampled again with those of a fit.
     seed : int
     store : Path, optional
         Folder of finished refits. A refit that stands there is read, not repeated.
@@ -73,15 +75,27 @@ class Refitter:
         """
         compiled, capability = self.masked(fold)
         path = self._path(fold, compiled)
-        if path is not None and path.exists():
-            return load_fit(path)
-        tree = compiled.sample(seed=self.seed, settings=self.settings)
+        fit = load_fit(path) if path is not None and path.exists() else None
+        if fit is None or self._goes_on(fit):
+            fit = self._sampled(fold, compiled, capability, self.settings if fit is None else DEFAULTS)
+            if self._goes_on(fit):
+                fit = self._sampled(fold, compiled, capability, DEFAULTS)
+            if path is not None:
+                fit.save(path, overwrite=True)
+        return fit
+
+    def _sampled(
+        self, fold: Fold, compiled: CompiledModel, capability: Capability, settings: SamplerSettings
+    ) -> Fit:
+        tree = compiled.sample(seed=self.seed, settings=settings)
         tree["constant_data"] = xr.DataTree(constant_data(compiled.data))
         record = {"seed": self.seed, "source_hash": self.source_hash, "held_out": fold.label}
-        fit = Fit(tree, self.study, capability, self.model, record)
-        if path is not None:
-            fit.save(path)
-        return fit
+        return Fit(tree, self.study, capability, self.model, record)
+
+    def _goes_on(self, fit: Fit) -> bool:
+        """Whether few draws were tried and did not do."""
+        few = fit.posterior.sizes["draw"] < DEFAULTS.draws
+        return self.settings == REFIT_SETTINGS and few and not fit.diagnose().converged
 
     def masked(self, fold: Fold) -> tuple[CompiledModel, Capability]:
         """Return the compiled model under the data of a fold, and the components that those are made of.
