@@ -270,6 +270,18 @@ def test_a_budget_buys_each_candidate_its_own_volume(known_fit):
     assert (capped.ranking["volume"] <= 5e5).all()
 
 
+def test_a_mixture_of_experts_costs_its_active_parameters_and_stores_them_all(known_fit):
+    fit = known_fit(100)
+    experts = candidates(fit, active_params=fit.study.backbones.loc[fit.study.scored, "params"] / 4)
+    small = Constraints(max_memory=10e9)
+    dense, sparse = (
+        choose(fit, table, volume=1e6, tokens_per_sample=700, constraints=small)
+        for table in (candidates(fit), experts)
+    )
+    assert list(dense.infeasible["backbone"]) == list(sparse.infeasible["backbone"])
+    np.testing.assert_allclose(sparse.ranking["cost"], dense.ranking["cost"] / 4)
+
+
 def test_where_data_do_harm_less_is_taken(known_fit):
     fit = known_fit(200)
     B0 = fit.posterior["B0"]
