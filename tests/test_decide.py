@@ -30,6 +30,7 @@ from bayescdm.decide.costs import on_front
 from bayescdm.decide.page import choice_document
 from bayescdm.errors import InputError, NotFoundError, RequestError
 from bayescdm.reading import read_candidates
+from bayescdm.report import answer
 from bayescdm.tables import written
 from bayescdm.wording import probability, short_names
 
@@ -317,6 +318,14 @@ def test_contradictory_requests_are_refused(known_fit):
         ({"costs": table, "tokens_per_sample": 3}, "leave out tokens"),
         ({"flops": -1.0, "tokens_per_sample": 1}, "not a positive number"),
         ({"equivalent": -0.1}, "is negative"),
+        (
+            {"flops": 1e20, "tokens_per_sample": 1, "max_volume": 10.0},
+            "no volume lies between 1e.05 and 10 samples",
+        ),
+        (
+            {"volume": 1e6, "tokens_per_sample": 1, "projector_volume": 2e6},
+            "less than the 2M for the projector",
+        ),
     ):
         with pytest.raises(RequestError, match=message):
             choose(fit, **asked)
@@ -332,6 +341,11 @@ def test_a_cost_table_offers_its_own_volumes(known_fit):
     assert reasons["n-base"] == "not in the cost table"
     assert choice.next_runs["volume"].tolist() == [1e5, 1e6]
     assert len(choose(known_fit(500), costs=table).ranking) == 2
+    at_one = CostTable(table.rows.drop(index=[0, 2]).assign(volume=np.nan))
+    choice = choose(known_fit(500), costs=at_one, budget=50.0)
+    assert choice.ranking[["backbone", "cost"]].to_numpy().tolist() == [["f-base", 40.0]]
+    assert choice.infeasible.set_index("backbone").at["g-base", "reason"] == "budget: costs 60 cost"
+    assert choice.question["chosen"][-1].startswith("volume")
 
 
 def test_next_runs_stay_within_what_knowing_everything_is_worth(known_fit):
@@ -358,6 +372,12 @@ def test_what_lies_outside_is_noted_by_code(known_fit):
     assert any("larger than any run of this recipe (4B)" in note.message for note in notes)
     assert any("extrapolation in" in note.message and "volume" in note.message for note in notes)
     assert any("lie outside what runs have seen" in sentence for sentence in choice.sentences)
+    # Ranking, prediction and report say it in the same words.
+    ranking = rank_backbones(known_fit(200), ["f-other", "g-base"], volume=1e6, recipe="wide")
+    larger = "larger than any run of this recipe (4B)"
+    assert ranking.set_index("backbone")["beyond_recipe"].to_dict() == {"f-other": larger, "g-base": ""}
+    answered = answer(known_fit(200), candidates=["f-other"], volume=1e6, recipe="wide")
+    assert f"f-other: {larger}. That the recipe carries over to it is an extrapolation." in answered.sentences
 
 
 def test_missing_text_scores_widen_the_interval_and_are_named(known_fit):

@@ -24,6 +24,7 @@ from bayescdm.intervals import PredictionKind, check_probability
 from bayescdm.jsontext import facts_in_json
 from bayescdm.predict import Candidates, CandidateTable, LawDraws, candidate_table, check_once, predict_draws
 from bayescdm.report.question import default_place
+from bayescdm.wording import short_count
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
@@ -207,10 +208,13 @@ def choose(
     limit = _budget(flops, budget, costs)
     counting = _counting(fit, flops, tokens_per_sample, projector_volume, costs)
     chosen: list[str] = []
-    free = volume is None and (limit is not None or (costs is not None and costs.has_volumes))
+    free = volume is None and (limit is not None if costs is None else costs.has_volumes)
     recipe, place, said = default_place(fit, fit.study.fitted_runs, recipe=recipe, volume=volume)
     chosen += said[:-1] if free else said
-    span = (min_volume or smallest_volume(fit, place), max_volume or np.inf)
+    if volume is not None and volume < projector_volume:
+        stage = f"{short_count(projector_volume)} for the projector alone"
+        raise RequestError(f"volume {short_count(volume)} is less than the {stage}; it holds both stages")
+    span = _span(fit, min_volume, max_volume, place)
     tried, reasons = feasible(fit, table, constraints, counting, limit, None if free else place, span)
     if not tried:
         raise RequestError(nobody(fit, table[1], reasons, counting, limit, span[0] if free else place))
@@ -273,6 +277,18 @@ def _budget(flops: float | None, budget: float | None, costs: CostTable | None) 
     if limit is not None and not 0 < limit < np.inf:
         raise RequestError(f"budget {limit:g} is not a positive number")
     return limit
+
+
+def _span(fit: Fit, least: float | None, most: float | None, place: float) -> tuple[float, float]:
+    """Volumes that a budget may be spent on."""
+    low = smallest_volume(fit, place) if least is None else least
+    high = np.inf if most is None else most
+    if not 0 < low <= high:
+        unit = fit.study.volume_unit
+        raise RequestError(
+            f"no volume lies between {low:.4g} and {high:.4g} {unit}, the smallest and largest allowed"
+        )
+    return low, high
 
 
 def _counting(
