@@ -337,14 +337,14 @@ def test_a_cost_table_offers_its_own_volumes(known_fit):
     choice = choose(known_fit(500), costs=table, budget=50.0, next_run=True)
     assert choice.ranking[["backbone", "volume", "cost"]].to_numpy().tolist() == [["f-base", 1e6, 40.0]]
     reasons = choice.infeasible.set_index("backbone")["reason"]
-    assert reasons["g-base"] == "budget: the smallest volume costs 60 cost"
+    assert reasons["g-base"] == "budget: the smallest volume costs 60 units of cost"
     assert reasons["n-base"] == "not in the cost table"
     assert choice.next_runs["volume"].tolist() == [1e5, 1e6]
     assert len(choose(known_fit(500), costs=table).ranking) == 2
     at_one = CostTable(table.rows.drop(index=[0, 2]).assign(volume=np.nan))
     choice = choose(known_fit(500), costs=at_one, budget=50.0)
     assert choice.ranking[["backbone", "cost"]].to_numpy().tolist() == [["f-base", 40.0]]
-    assert choice.infeasible.set_index("backbone").at["g-base", "reason"] == "budget: costs 60 cost"
+    assert choice.infeasible.set_index("backbone").at["g-base", "reason"] == "budget: costs 60 units of cost"
     assert choice.question["chosen"][-1].startswith("volume")
 
 
@@ -517,3 +517,21 @@ def test_a_licence_column_of_the_candidates_is_used(title, run, saved):
         "licence own is not allowed",
         "no licence is stated",
     ]
+
+
+def test_what_can_be_refused_is_refused_before_sampling(run, monkeypatch):
+    def sampled(*_, **__):
+        raise AssertionError("minutes of sampling for nothing")
+
+    monkeypatch.setattr(sys.modules["bayescdm.fit"], "fit", sampled)
+    Path("bad.csv").write_text("name,IFEval\na,50\n")
+    for asked, message in (
+        (("--flops", "3e19"), "FLOPs need the tokens of a sample"),
+        (("--candidates", "bad.csv"), "there is no column 'backbone'"),
+        (("--report", "nowhere/page.html"), "there is no folder nowhere"),
+        (("--prob", "90"), "did you mean 0.9?"),
+        (("--budget", "3"), "a budget without a cost table"),
+    ):
+        refused = run("open-vlm", *asked)
+        assert refused.exit_code == 1, refused.stderr
+        assert message in refused.stderr

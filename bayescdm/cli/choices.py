@@ -28,8 +28,6 @@ from bayescdm.intervals import check_probability
 
 if TYPE_CHECKING:
     from bayescdm.decide import Choice
-    from bayescdm.fit import Fit
-    from bayescdm.sampling import SamplerSettings
 
 __all__: list[str] = []
 
@@ -48,6 +46,8 @@ PRINTED_COLUMNS = (
     "regret, points",
 )
 GIGABYTE = 1e9
+#: What says how costs are counted.
+PRICED = ("flops", "tokens_per_sample", "projector_volume", "costs", "budget")
 
 
 @app.command()
@@ -120,7 +120,8 @@ def choose(
     from bayescdm.atomic import check_place
     from bayescdm.decide import Constraints, read_cost_table
     from bayescdm.decide import choose as chosen_by
-    from bayescdm.fit import load_fit
+    from bayescdm.decide.costs import price
+    from bayescdm.fit import fit, load_fit
     from bayescdm.report.page import is_report
 
     # What can be refused is refused before minutes of sampling.
@@ -153,11 +154,15 @@ def choose(
         "next_run": next_run,
         "prob": prob,
     }
-    if source.endswith(".nc"):
-        fitted = load_fit(source)
-    else:
-        fitted = _fit(source, model, seed, benchmark, unscored, sampler(draws, tune, chains))
-    choice = chosen_by(fitted, candidates_of(fitted, candidates), **asked)
+    fitted = load_fit(source) if source.endswith(".nc") else None
+    study = load(source, benchmark, unscored=unscored) if fitted is None else fitted.study
+    price(study, **{name: asked[name] for name in PRICED})
+    who = candidates_of(study, candidates)
+    if fitted is None:
+        watched = progress(f"{study.name}: compiling {model} (about 20 s), then sampling")
+        settings = sampler(draws, tune, chains)
+        fitted = fit(study, model=model, seed=seed, settings=settings, progress=watched)
+    choice = chosen_by(fitted, who, **asked)
     if report is not None:
         from bayescdm.decide.page import choice_document
 
@@ -168,16 +173,6 @@ def choose(
     else:
         _show(choice, report)
     end(fitted)
-
-
-def _fit(
-    source: str, model: str, seed: int, benchmark: list[str] | None, unscored: Any, settings: SamplerSettings
-) -> Fit:
-    from bayescdm.fit import fit
-
-    study = load(source, benchmark, unscored=unscored)
-    watched = progress(f"{study.name}: compiling {model} (about 20 s), then sampling")
-    return fit(study, model=model, seed=seed, settings=settings, progress=watched)
 
 
 def _show(choice: Choice, place: Path | None) -> None:

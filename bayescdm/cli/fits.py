@@ -115,7 +115,7 @@ def predict(
     fitted = load_fit(fit)
     values = predicted(
         fitted,
-        candidates_of(fitted, candidates),
+        candidates_of(fitted.study, candidates),
         volumes=[count("--volume", text) for text in volume],
         recipe=recipe,
         kind=kind,
@@ -185,7 +185,9 @@ def _backbones(
     from bayescdm.report.answers import answer
     from bayescdm.wording import short_count
 
-    ranked = answer(fit, candidates=candidates_of(fit, candidates), recipe=recipe, volume=volume, prob=prob)
+    ranked = answer(
+        fit, candidates=candidates_of(fit.study, candidates), recipe=recipe, volume=volume, prob=prob
+    )
     asked = ranked.question
     title = f"{fit.study.name}: {asked.recipe} at {short_count(asked.volume)} {fit.study.volume_unit}"
     return {"frame": ranked.ranking, "columns": ranking_columns(asked.kind, prob), "title": title}
@@ -251,13 +253,13 @@ def sampler(draws: int | None, tune: int | None, chains: int | None) -> Any:
     return replace(DEFAULTS, **{name: value for name, value in asked.items() if value is not None})
 
 
-def candidates_of(fit: Fit, path: Path | None) -> Candidates:
+def candidates_of(study: Study, path: Path | None) -> Candidates:
     """Read a candidate file; what was repaired or left out in it is said on stderr."""
     if path is None:
         return None
     from bayescdm.reading import read_candidates
 
-    text_scores, backbones, notes = read_candidates(path, fit.study)
+    text_scores, backbones, notes = read_candidates(path, study)
     for note in notes:
         typer.echo(str(note), err=True)
     return text_scores, backbones

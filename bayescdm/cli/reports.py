@@ -132,7 +132,7 @@ def report(
     if family is not None:
         _report_family(fitted, family, asked, place, format, overwrite=replace, as_json=as_json)
     else:
-        asked |= {"candidates": candidates_of(fitted, candidates), "sizes": _sizes(smallest, largest)}
+        asked |= {"candidates": candidates_of(fitted.study, candidates), "sizes": _sizes(smallest, largest)}
         _report_answer(fitted, asked, refit, place, format, overwrite=replace, as_json=as_json)
     end(fitted)
 

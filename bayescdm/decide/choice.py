@@ -14,7 +14,7 @@ from bayescdm.compare import difference, pairwise_probability, rank_draws
 from bayescdm.compare.backbones import most_draws
 from bayescdm.compare.tables import interval
 from bayescdm.decide.constraints import Constraints, check_constraints
-from bayescdm.decide.costs import CostTable, FlopCost, SizeCost, TrainingCost, on_front
+from bayescdm.decide.costs import CostTable, TrainingCost, on_front, price
 from bayescdm.decide.feasible import active_params, feasible, nobody, smallest_volume
 from bayescdm.decide.runs import next_runs
 from bayescdm.decide.value import evpi
@@ -205,8 +205,14 @@ def choose(
     table = candidate_table(fit, candidates)
     check_once(table[1].index)
     check_constraints(constraints, table[1])
-    limit = _budget(flops, budget, costs)
-    counting = _counting(fit, flops, tokens_per_sample, projector_volume, costs)
+    limit, counting = price(
+        fit.study,
+        flops=flops,
+        tokens_per_sample=tokens_per_sample,
+        projector_volume=projector_volume,
+        costs=costs,
+        budget=budget,
+    )
     chosen: list[str] = []
     free = volume is None and (limit is not None if costs is None else costs.has_volumes)
     recipe, place, said = default_place(fit, fit.study.fitted_runs, recipe=recipe, volume=volume)
@@ -267,18 +273,6 @@ def choose(
     )
 
 
-def _budget(flops: float | None, budget: float | None, costs: CostTable | None) -> float | None:
-    """The budget in the unit of the costs."""
-    if flops is not None and costs is not None:
-        raise RequestError("a budget is in FLOPs or in the unit of the cost table; give one of the two")
-    if budget is not None and costs is None:
-        raise RequestError("a budget without a cost table means nothing; give costs, or a budget of FLOPs")
-    limit = flops if flops is not None else budget
-    if limit is not None and not 0 < limit < np.inf:
-        raise RequestError(f"budget {limit:g} is not a positive number")
-    return limit
-
-
 def _span(fit: Fit, least: float | None, most: float | None, place: float) -> tuple[float, float]:
     """Volumes that a budget may be spent on."""
     low = smallest_volume(fit, place) if least is None else least
@@ -289,35 +283,6 @@ def _span(fit: Fit, least: float | None, most: float | None, place: float) -> tu
             f"no volume lies between {low:.4g} and {high:.4g} {unit}, the smallest and largest allowed"
         )
     return low, high
-
-
-def _counting(
-    fit: Fit,
-    flops: float | None,
-    tokens_per_sample: float | None,
-    projector_volume: float,
-    costs: CostTable | None,
-) -> TrainingCost:
-    """How costs are counted: the user's table, FLOPs where tokens are known, or size."""
-    if costs is not None:
-        if tokens_per_sample is not None or projector_volume:
-            raise RequestError("a cost table holds the costs; leave out tokens a sample and projector volume")
-        return costs
-    if not 0 <= projector_volume < np.inf:
-        raise RequestError(f"projector volume {projector_volume:g} is not a count")
-    in_tokens = fit.study.volume_unit == "tokens"
-    if in_tokens and tokens_per_sample not in (None, 1):
-        raise RequestError("volumes of this study are in tokens; leave out tokens a sample")
-    if tokens_per_sample is not None and not 0 < tokens_per_sample < np.inf:
-        raise RequestError(f"tokens a sample {tokens_per_sample:g} is not a positive number")
-    if in_tokens or tokens_per_sample is not None:
-        return FlopCost(tokens_per_sample or 1.0, projector_volume)
-    if flops is not None or projector_volume:
-        raise RequestError(
-            f"volumes of this study are in {fit.study.volume_unit}: FLOPs need the tokens of a sample, image "
-            "tokens included; give tokens_per_sample (--tokens-per-sample)"
-        )
-    return SizeCost()
 
 
 def _weighed(

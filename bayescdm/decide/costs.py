@@ -10,6 +10,7 @@ import pandas as pd
 
 from bayescdm.errors import InputError, RequestError
 from bayescdm.reading import parse_count
+from bayescdm.study import Study
 
 __all__ = [
     "CostTable",
@@ -17,6 +18,7 @@ __all__ = [
     "SizeCost",
     "TrainingCost",
     "on_front",
+    "price",
     "read_cost_table",
     "training_flops",
 ]
@@ -144,7 +146,7 @@ class CostTable(TrainingCost):
 
     rows: pd.DataFrame
 
-    unit = "cost"
+    unit = "units of cost"
     needs_params = False
 
     @property
@@ -250,3 +252,60 @@ def on_front(cost: np.ndarray, value: np.ndarray) -> np.ndarray:
     cheaper, better = cost[:, None] <= cost, value[:, None] >= value
     strictly = (cost[:, None] < cost) | (value[:, None] > value)
     return np.isfinite(cost) & ~(cheaper & better & strictly).any(0)
+
+
+def price(
+    study: Study,
+    *,
+    flops: float | None = None,
+    tokens_per_sample: float | None = None,
+    projector_volume: float = 0.0,
+    costs: CostTable | None = None,
+    budget: float | None = None,
+) -> tuple[float | None, TrainingCost]:
+    """Decide how costs are counted, and in which unit the budget is, before any draw is needed.
+
+    Parameters
+    ----------
+    study : Study
+    flops, tokens_per_sample, projector_volume, costs, budget
+        As for `bayescdm.decide.choose`.
+
+    Returns
+    -------
+    limit : float or None
+        The budget in the unit of the costs.
+    counting : TrainingCost
+        The user's table, FLOPs where tokens are known, or size.
+
+    Raises
+    ------
+    RequestError
+        The request contradicts itself.
+    """
+    if flops is not None and costs is not None:
+        raise RequestError("a budget is in FLOPs or in the unit of the cost table; give one of the two")
+    if budget is not None and costs is None:
+        raise RequestError("a budget without a cost table means nothing; give costs, or a budget of FLOPs")
+    limit = flops if flops is not None else budget
+    if limit is not None and not 0 < limit < np.inf:
+        raise RequestError(f"budget {limit:g} is not a positive number")
+    if costs is not None:
+        if tokens_per_sample is not None or projector_volume:
+            raise RequestError("a cost table holds the costs; leave out tokens a sample and projector volume")
+        return limit, costs
+    if not 0 <= projector_volume < np.inf:
+        raise RequestError(f"projector volume {projector_volume:g} is not a count")
+    if tokens_per_sample is not None and not 0 < tokens_per_sample < np.inf:
+        raise RequestError(f"tokens a sample {tokens_per_sample:g} is not a positive number")
+    in_tokens = study.volume_unit == "tokens"
+    if in_tokens and tokens_per_sample not in (None, 1):
+        raise RequestError("volumes of this study are in tokens; leave out tokens a sample")
+    if in_tokens or tokens_per_sample is not None:
+        return limit, FlopCost(tokens_per_sample or 1.0, projector_volume)
+    if flops is not None or projector_volume:
+        raise RequestError(
+            f"volumes of this study are in {study.volume_unit}: FLOPs need the tokens of a sample, image "
+            "tokens included; give tokens_per_sample (--tokens-per-sample)"
+        )
+    return limit, SizeCost()
