@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from scipy.stats import spearmanr
 
 import bayescdm as cdm
 from bayescdm.errors import RequestError
-from bayescdm.paper.benchmarks import merged_coefficients
+from bayescdm.paper.benchmarks import coefficient_draws, merged_coefficients
 from bayescdm.paper.compute import COMMON
 from bayescdm.paper.correlation import score_pairs, weighted_spearman
 
@@ -65,10 +66,72 @@ def test_subsets_are_merged_to_their_mean_in_every_draw(simulated_fit):
     assert one.at["MMLU", "subsets"] == 3
     assert one.at["proofwriter", "subsets"] == 2
     assert labels["subsets"].sum() == 40
-    single = cdm.transfer_coefficients(simulated_fit).set_index("benchmark")["mean"]
-    mmlu = single[["mmlu_stem", "mmlu_humanities", "mmlu_other"]].mean()
-    assert values[:, labels.index[labels["benchmark"] == "MMLU"][0]].mean() == pytest.approx(mmlu)
+    single = pd.DataFrame(coefficient_draws(simulated_fit), columns=simulated_fit.capability.benchmarks)
+    mmlu = single[["mmlu_stem", "mmlu_humanities", "mmlu_other"]].mean(axis=1).to_numpy()
+    assert values[:, labels.index[labels["benchmark"] == "MMLU"][0]] == pytest.approx(mmlu)
     assert one.at["MMLU", "published"] == pytest.approx((0.057 + 0.046 + 0.016) / 3)
+
+
+def test_loadings_that_few_backbones_leave_open_widen_the_coefficients(simulated_fit):
+    """Means are those of fixed components; the true λ lie in their intervals, which fixed ones miss."""
+    fixed = cdm.transfer_coefficients(simulated_fit).set_index("benchmark")
+    table = cdm.coefficient_claims(simulated_fit).set_index("benchmark")
+    fixed = fixed.loc[table.index]
+    width = table[POSTERIOR[1]] - table[POSTERIOR[0]]
+    assert np.abs(table["mean"] - fixed["mean"]).max() < 0.02
+    assert (width > fixed[POSTERIOR[1]] - fixed[POSTERIOR[0]]).mean() > 0.95
+
+    def covered(intervals):
+        return ((intervals[POSTERIOR[0]] < table["true"]) & (table["true"] < intervals[POSTERIOR[1]])).mean()
+
+    assert covered(table) > 0.75
+    assert covered(table) > covered(fixed)
+
+
+def test_residual_variance_of_a_regression_gives_the_spread_of_a_loading():
+    """With w known, λ of a benchmark is a coefficient of a regression, with its standard error."""
+    study = cdm.simulate(seed=6, missing_text=0)
+    capability = cdm.fit_capability(study)
+    Z = capability.scores.loc[capability.fitted_on].to_numpy()
+    w = np.array([0.6, 0.0, 0.8])
+    draws = {"w": np.tile(w, (2, 3000, 1))}
+    posterior = xr.Dataset({"w": (("chain", "draw", "component"), draws["w"])})
+    found = coefficient_draws(_of_direction(study, capability, posterior))
+    X = study.text_scores.loc[capability.fitted_on].to_numpy()
+    for i in (0, 13, 39):
+        design = np.column_stack([np.ones(len(Z)), Z])
+        beta, squares = np.linalg.lstsq(design, X[:, i], rcond=None)[:2]
+        covariance = squares[0] / (len(Z) - 4) * np.linalg.inv(design.T @ design)
+        assert found[:, i].mean() == pytest.approx(w @ beta[1:], abs=0.01)
+        assert found[:, i].std() == pytest.approx(np.sqrt(w @ covariance[1:, 1:] @ w), rel=0.05)
+
+
+def _of_direction(study, capability, posterior):
+    """A fit whose draws of the direction are given, all else being of no interest here."""
+    names = list(study.backbones.index)
+    families, cells = study.families, ("chain", "draw", "family", "variant")
+    shape = (*posterior["w"].shape[:2], len(families), 2)
+    posterior = posterior.assign({rate: (cells, np.ones(shape)) for rate in ("A", "B0", "Bm")})
+    posterior = posterior.assign({name: (("chain", "draw"), np.ones(shape[:2])) for name in ("P0", "sigma")})
+    posterior["S"] = (("chain", "draw", "backbone"), np.zeros((*shape[:2], len(names))))
+    labels = {
+        "component": capability.components, "family": families, "variant": ["base", "instruct"],
+        "backbone": names, "recipe": ["r"],
+    }  # fmt: skip
+    constant = xr.Dataset(
+        {
+            "family_of_backbone": ("backbone", np.zeros(len(names), int)),
+            "log_params": ("backbone", np.zeros(len(names))),
+            "log_params_ref": 0.0,
+            "backbone_of_run": ("run", [0]),
+            "log_volume": ("run", [0.0]),
+            "volume_known": ("run", [1]),
+            "weight": ("run", [1.0]),
+        },
+        {name: labels[name] for name in ("family", "backbone", "recipe")},
+    )
+    groups = {"posterior": posterior.assign_coords({k: labels[k] for k in posterior.dims if k in labels})}
+    return cdm.Fit(xr.DataTree.from_dict({**groups, "constant_data": constant}), study, capability, "known")
 
 
 def test_categories_stand_together_largest_first(simulated_fit):

@@ -14,7 +14,13 @@ from bayescdm.predict import LawDraws
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["OTHER", "coefficient_claims", "coefficients_by_category", "merged_coefficients"]
+__all__ = [
+    "OTHER",
+    "coefficient_claims",
+    "coefficient_draws",
+    "coefficients_by_category",
+    "merged_coefficients",
+]
 
 #: Category of text benchmarks that the paper's Table 5 does not have.
 OTHER = "other"
@@ -87,6 +93,11 @@ def coefficient_claims(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
         ``p_claim``, ``p_tax``, ``verdict`` (``survives``, ``undecided`` or ``refuted``); ``true`` λ of a
         simulated study, and ``holds`` (1 where the claim is true of it), NaN of a real one.
 
+    Notes
+    -----
+    Unlike `bayescdm.transfer_coefficients`, which takes the components as given, this knows that few
+    backbones determine them; see `bayescdm.paper.benchmarks.coefficient_draws`.
+
     Examples
     --------
     >>> import bayescdm as cdm
@@ -95,7 +106,7 @@ def coefficient_claims(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
     published = paper_table("transfer_coefficients").set_index("benchmark")
     categories = paper_table("text_benchmarks").set_index("benchmark")["category"]
     names = [name for name in fit.capability.benchmarks if name in published.index]
-    values = _coefficients(fit)[:, fit.capability.benchmarks.get_indexer(pd.Index(names, dtype=object))]
+    values = coefficient_draws(fit)[:, fit.capability.benchmarks.get_indexer(pd.Index(names, dtype=object))]
     claims = published.loc[names]
     p_tax = (values < 0).mean(0)
     p_claim = np.where(claims["regime"] == "tax", p_tax, 1 - p_tax)
@@ -126,7 +137,7 @@ def coefficient_claims(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
 
 def merged_coefficients(fit: Fit) -> tuple[np.ndarray, pd.DataFrame]:
     """Draws of λ with subsets merged, (sample, benchmark), and what each column is."""
-    values = _coefficients(fit)
+    values = coefficient_draws(fit)
     known = paper_table("text_benchmarks").set_index("benchmark")
     published = paper_table("transfer_coefficients").set_index("benchmark")["lambda"]
     rows = pd.DataFrame({"part": fit.capability.benchmarks.to_numpy(object)})
@@ -145,7 +156,31 @@ def merged_coefficients(fit: Fit) -> tuple[np.ndarray, pd.DataFrame]:
     return np.stack(columns, axis=1), labels
 
 
-def _coefficients(fit: Fit) -> np.ndarray:
-    """λ, (sample, benchmark)."""
+def coefficient_draws(fit: Fit, *, seed: int = 0) -> np.ndarray:
+    """Draw λ of every text benchmark, with what few backbones leave open of the loadings.
+
+    Parameters
+    ----------
+    fit : Fit
+    seed : int
+
+    Returns
+    -------
+    ndarray, (sample, benchmark)
+
+    Notes
+    -----
+    λ_i = γ_i·w. Given the component scores Z of the backbones that the components rest on, the loadings of a
+    benchmark are a regression of its scores on Z, known up to N(γ_i, σ_i²(ZᵀZ)⁻¹) with σ_i² its residual
+    variance; λ_i is known up to N(γ_i·w, σ_i²·wᵀ(ZᵀZ)⁻¹w) in each draw of w.
+    """
     capability = fit.capability
-    return LawDraws.of(fit).direction(capability.scores.columns) @ capability.loadings.T
+    w = LawDraws.of(fit).direction(capability.scores.columns)
+    Z = capability.scores.loc[capability.fitted_on].to_numpy(float)
+    scores = fit.study.text_scores.loc[capability.fitted_on, capability.benchmarks].to_numpy(float)
+    residual = scores - capability.mean - Z @ capability.loadings.T
+    freedom = np.maximum((~np.isnan(residual)).sum(0) - Z.shape[1] - 1, 1)
+    sd = np.sqrt(np.nansum(residual**2, axis=0) / freedom)
+    along = np.sqrt(np.einsum("sk,kl,sl->s", w, np.linalg.inv(Z.T @ Z), w))
+    noise = np.random.default_rng([seed, 7]).standard_normal((len(w), len(sd)))
+    return w @ capability.loadings.T + along[:, None] * sd * noise

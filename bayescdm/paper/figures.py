@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from bayescdm.datasets import paper_table
 from bayescdm.errors import BayesCDMError, NotFoundError, RequestError
@@ -325,7 +326,8 @@ def _absorption(fits: PaperFits, prob: float, seed: int) -> Iterator[tuple[str, 
         yield "mae", f"held out: {held}", (both["mae"], both[low], both[high], NONE)
         raise RequestError("the study does not hold runs of both Qwen2.5-72B models")
     yield "mae", subject, (both["mae"], both[low], both[high], NONE)
-    yield "covered", subject, _single(both[f"covered_run_{100 * prob:g}"], prob)
+    nominal = f"{subject}; {100 * prob:g} % nominal"
+    yield "covered", nominal, _single(both[f"covered_run_{100 * prob:g}"])
 
 
 def _ablation(fits: PaperFits, prob: float, seed: int) -> Iterator[tuple[str, str, Figure]]:
@@ -341,7 +343,7 @@ def _ablation(fits: PaperFits, prob: float, seed: int) -> Iterator[tuple[str, st
     for part in (fitted, held):
         row = part.iloc[1].to_dict()
         words = "fitted models (PSIS-LOO)" if row["subject"] == "fitted" else "held-out models"
-        margin = 1.645 * row["elpd_difference_se"]
+        margin = norm.ppf((1 + prob) / 2) * row["elpd_difference_se"]
         difference = row["elpd_difference"]
         yield (
             "elpd_difference",
@@ -365,7 +367,7 @@ def _left_out(fits: PaperFits, prob: float, seed: int) -> Iterator[tuple[str, st
     table = left_out_families(_present(fits, "left_out"))
     for row in table.to_dict("records"):
         yield "within_band", row["family"], _single(row["within_band"])
-        yield "covered", row["family"], _single(row["covered_run_95"], 0.95)
+        yield "covered", f"{row['family']}; 95 % nominal", _single(row["covered_run_95"])
 
 
 def _coefficients(fits: PaperFits, prob: float, seed: int) -> Iterator[tuple[str, str, Figure]]:
