@@ -176,7 +176,7 @@ def _left_out(
     """
     code, where = "incomplete-benchmarks", f"recipe {recipe}"
     if not len(runs):
-        nothing = f"none of its {len(table)} runs has {' or '.join(asked) or 'any score'}"
+        nothing = f"none of its {_count(table.index, 'run')} has {' or '.join(asked) or 'any score'}"
         return [Note(code, f"{nothing}; the recipe is left out", "warning", where)]
     notes = []
     measured = table.notna().reindex(columns=asked or table.columns, fill_value=False)
@@ -189,7 +189,7 @@ def _left_out(
     counts = measured.loc[runs].sum()
     partial = counts[~counts.index.isin(shared) & ((counts > 0) | counts.index.isin(asked))]
     if len(partial):
-        listed = ", ".join(f"{name} ({count} of {len(runs)} runs)" for name, count in partial.items())
+        listed = ", ".join(f"{name} ({count} of {_count(runs, 'run')})" for name, count in partial.items())
         message = f"{_count(runs, 'run')} averaged over the {_count(shared)} they share; left out: {listed}"
         notes.append(Note(code, message, "note", where))
     return notes

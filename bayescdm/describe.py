@@ -10,9 +10,9 @@ import pandas as pd
 from bayescdm.errors import Note
 from bayescdm.identify import identifiability
 from bayescdm.study import VARIANTS, Study
-from bayescdm.wording import short_count
+from bayescdm.wording import counted, short_count
 
-__all__ = ["describe", "family_table", "recipe_table", "summarise"]
+__all__ = ["describe", "family_table", "recipe_table", "recipes_left_out", "summarise"]
 
 #: Notes of one code that are printed one by one; of more, the first and the number.
 _PRINTED_NOTES = 20
@@ -125,6 +125,28 @@ def family_table(study: Study) -> pd.DataFrame:
     return table.sort_values(["runs", "base"], ascending=False, kind="stable")
 
 
+def recipes_left_out(study: Study) -> list[str]:
+    """Say which recipes have no run that informs the law, so that nobody wonders about two numbers.
+
+    Parameters
+    ----------
+    study : Study
+
+    Returns
+    -------
+    list of str
+        One sentence, or none.
+    """
+    out = sorted(set(study.recipes) - set(study.fitted_runs["recipe"]))
+    if not out:
+        return []
+    whose = "its runs stand" if len(out) == 1 else "their runs stand"
+    return [
+        f"{len(out)} of the study's {counted(len(study.recipes), 'recipe')} cannot inform the law, since "
+        f"{whose} on backbones without text scores: {', '.join(out)}."
+    ]
+
+
 def all_notes(study: Study) -> list[Note]:
     """Notes of a study and of what it cannot tell, each once."""
     return list(dict.fromkeys([*study.notes, *identifiability(study)]))
@@ -151,10 +173,14 @@ def describe(study: Study) -> str:
     counts = summary["counts"]
     simulated = " (simulated)" if study.simulated else ""
     lines = [
-        f"{study.name}{simulated}: {counts['runs']} runs of {counts['recipes']} recipes on "
-        f"{counts['backbones_with_runs']} of {counts['backbones']} backbones, {counts['families']} families",
-        f"  {counts['runs_fitted']} runs inform the law; {counts['backbones_scored']} backbones have text "
-        f"scores, {counts['candidates']} of them no run (candidates)",
+        f"{study.name}{simulated}: {counted(counts['runs'], 'run')} of "
+        f"{counted(counts['recipes'], 'recipe')} on {counts['backbones_with_runs']} of "
+        f"{counted(counts['backbones'], 'backbone')}, {counted(counts['families'], 'family')}",
+        f"  {counted(counts['runs_fitted'], 'run')} of "
+        f"{counted(study.fitted_runs['recipe'].nunique(), 'recipe')} inform the law; "
+        f"{counted(counts['backbones_scored'], 'backbone')} have text scores, {counts['candidates']} of them "
+        "no run (candidates)",
+        *(f"  {sentence}" for sentence in recipes_left_out(study)),
         *_unit_lines(summary),
         "",
         "Recipes",
@@ -181,7 +207,7 @@ def _unit_lines(summary: dict[str, Any]) -> list[str]:
     if volume["minimum"] is None:
         lines.append(f"  volumes in {volume['unit']}: none is known")
     else:
-        unknown = f"; unknown for {volume['unknown_runs']} runs" if volume["unknown_runs"] else ""
+        unknown = f"; unknown for {counted(volume['unknown_runs'], 'run')}" if volume["unknown_runs"] else ""
         lines.append(
             f"  volumes in {volume['unit']}: {volume['minimum']:,.0f} to {volume['maximum']:,.0f}, "
             f"D_ref {volume['reference']:,.0f}{unknown}"

@@ -76,10 +76,13 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> NotFoundError:
     --------
     >>> str(unknown_name("benchmark", "MMMU", ["GQA", "MMMU-val"]))
     "benchmark 'MMMU' is not known; did you mean 'MMMU-val'?"
+    >>> str(unknown_name("recipe", "LLaVA-1.5", ["Imp-v1", "LLaVA-1.5 | CLIP-L/14-336"]))
+    "recipe 'LLaVA-1.5' is not known; did you mean 'LLaVA-1.5 | CLIP-L/14-336'?"
     """
     known = sorted(map(str, known))
     folded = {label.casefold(): label for label in known}
-    near = [folded[match] for match in get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)]
+    begun = [label for fold, label in folded.items() if name and fold.startswith(name.casefold())]
+    near = begun[:3] or [folded[m] for m in get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)]
     if near:
         hint = "did you mean " + " or ".join(f"'{label}'" for label in near) + "?"
     else:

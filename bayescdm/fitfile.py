@@ -175,6 +175,8 @@ def read_fit_file(path: str | Path, *, program: str, version: int) -> tuple[xr.D
         If the file is missing, damaged, from another program or version, or laid out in another way.
     """
     path = Path(path)
+    if path.is_dir():
+        raise FitError(f"{path}: is a folder; give the file that `bayescdm fit {path} --out fit.nc` writes")
     if not path.is_file():
         raise FitError(f"{path}: no such file")
     with parsing(path, "cannot be read as a fit; is it whole?"):

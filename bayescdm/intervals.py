@@ -25,16 +25,22 @@ PredictionKind = Literal["law", "backbone", "run"]
 Kind = Literal["posterior", "law", "backbone", "run"]
 
 
+#: From here on a probability above 1 is taken for a percentage.
+MOST_LIKELY_PERCENT = 5
+
+
 def check_probability(prob: float) -> float:
     """Return `prob` if it lies strictly between 0 and 1.
 
     Raises
     ------
     RequestError
-        Otherwise; 90 is answered with a hint at 0.9.
+        Otherwise; 90 is answered with a hint at 0.9, anything else with how such a number is written.
     """
     if not 0 < prob < 1:
-        hint = f"; did you mean {prob / 100:g}?" if 1 < prob < 100 else ""
+        hint = "; give a fraction such as 0.9 or 0.95"
+        if MOST_LIKELY_PERCENT <= prob < 100:
+            hint = f"; did you mean {prob / 100:g}?"
         raise RequestError(f"probability {prob:g} is not between 0 and 1{hint}")
     return float(prob)
 

@@ -7,9 +7,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["facts_in_json", "json_text", "plain"]
+__all__ = ["json_text", "plain"]
 
-#: Facts that NetCDF attributes carry as 0 or 1, since they know no truth values.
+#: Names of what attributes of NetCDF files and numeric columns carry as 0 or 1; JSON knows true and false.
 TRUTH_VALUES = ("converged", "simulated")
 
 
@@ -21,16 +21,22 @@ def plain(value: Any) -> Any:
     >>> import numpy as np
     >>> plain({"a": np.array([1.0, np.nan]), 2: (True, None)})
     {'a': [1.0, None], '2': [True, None]}
+    >>> plain({"converged": 0, "draws": 1})
+    {'converged': False, 'draws': 1}
     """
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
+        return {str(key): _truth(str(key), plain(entry)) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [plain(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def _truth(name: str, value: Any) -> Any:
+    return bool(value) if name in TRUTH_VALUES and value in (0, 1) else value
 
 
 def json_text(value: Any, *, ascii_only: bool = False) -> str:
@@ -48,14 +54,3 @@ def json_text(value: Any, *, ascii_only: bool = False) -> str:
     str
     """
     return json.dumps(plain(value), indent=2, ensure_ascii=ascii_only, allow_nan=False)
-
-
-def facts_in_json(facts: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return facts about a table with its truth values as truth values.
-
-    Examples
-    --------
-    >>> facts_in_json({"converged": 0, "prob": 0.9})
-    {'converged': False, 'prob': 0.9}
-    """
-    return {str(key): bool(value) if key in TRUTH_VALUES else value for key, value in facts.items()}

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from bayescdm.errors import InputError, Note
+from bayescdm.wording import counted
 
 __all__ = ["VARIANTS", "Study", "Unscored", "decode_table", "encode_table"]
 
@@ -126,6 +127,14 @@ class Study:
         return self.runs[self.runs["backbone"].isin(self.scored.union(self.placed_by_size))]
 
     @property
+    def sources(self) -> list[str]:
+        """Where scores, runs and backbones come from, each source once."""
+        tables = (self.runs if self.scores is None else self.scores, self.runs, self.backbones)
+        cited = [text for table in tables if "source" in table for text in table["source"].dropna()]
+        parts = [part.strip() for text in dict.fromkeys(cited) for part in str(text).split("; ")]
+        return [part for part in dict.fromkeys(parts) if part]
+
+    @property
     def candidates(self) -> pd.Index:
         """Scored backbones that no run uses."""
         return self.scored[~self.scored.isin(self.runs["backbone"])]
@@ -164,8 +173,9 @@ class Study:
             return ()
         backbones = sorted(unscored["backbone"].unique())
         message = (
-            f"{len(unscored)} of {len(self.runs)} runs stand on {len(backbones)} backbones without text "
-            f"scores and do not inform the law: {', '.join(backbones)}"
+            f"{len(unscored)} of {counted(len(self.runs), 'run')} stand on "
+            f"{counted(len(backbones), 'backbone')} without text scores and do not "
+            f"inform the law: {', '.join(backbones)}"
         )
         return (Note("no-text-scores", message, "warning", "runs"),)
 

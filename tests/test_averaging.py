@@ -93,7 +93,7 @@ def test_one_named_benchmark_leaves_out_recipes_without_it():
     two = long_scores({"b": {"GQA": 0.4}}, "R2 | E")
     runs, notes = average_runs(pd.concat([one, two]), "POPE")
     assert runs[["benchmark", "n_benchmarks", "accuracy"]].to_numpy().tolist() == [["POPE", 1, 0.8]]
-    assert "none of its 1 runs has POPE" in notes[0].message
+    assert "none of its 1 run has POPE" in notes[0].message
 
 
 def test_a_group_and_its_list_average_alike_and_report_what_no_run_has():

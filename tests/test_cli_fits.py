@@ -4,6 +4,7 @@ import json
 import re
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from bayescdm.errors import Note
 from bayescdm.fit import load_fit
 from bayescdm.predict import predict, prediction_table
 from bayescdm.report import answer
+from bayescdm.report.answers import LEFT_OUT
 from bayescdm.report.document import Document
 from bayescdm.report.parts import Section
 from bayescdm.tables import Column, table
@@ -32,6 +34,11 @@ def made(known_fit):
 @pytest.fixture(scope="module")
 def saved(made, tmp_path_factory):
     return made.save(tmp_path_factory.mktemp("fits") / "fit.nc")
+
+
+@pytest.fixture(scope="module")
+def one_recipe(known_fit, tmp_path_factory):
+    return known_fit(500, recipes=("only | encoder",)).save(tmp_path_factory.mktemp("fits") / "one.nc")
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +195,12 @@ def test_what_did_not_converge_ends_with_status_3_after_saying_so(arguments, as_
         (("predict", "FIT", "--volume", "many"), "--volume: "),
         (("predict", "FIT", "--volume", "1M", "--recipe", "wider"), "did you mean 'wide'"),
         (("predict", "FIT", "--volume", "1M", "--prob", "90"), "did you mean 0.9"),
+        (("predict", "FIT", "--volume", "1M", "--prob", "1.5"), "give a fraction such as 0.9 or 0.95"),
+        (("predict", "FIT", "--volume", "1M", "--recipe", "wid"), "did you mean 'wide'"),
+        (("predict", "FIT", "--volume", "1.2"), "1.2 samples is less than a thousandth of the smallest"),
+        (("predict", "FIT", "--volume", "1.2"), "did you mean 1.2M?"),
+        (("report", "FIT", "--volume", "12"), "did you mean 12M?"),
+        (("predict", ".", "--volume", "1M"), "is a folder; give the file that `bayescdm fit"),
         (("predict", "absent.nc", "--volume", "1M"), "absent.nc: no such file"),
         (("predict", "FIT", "--volume", "1M", "--candidates", "absent.csv"), "absent.csv"),
         (("compare", "FIT", "models"), "needs at least two"),
@@ -206,6 +219,35 @@ def test_a_users_mistake_is_one_line_and_status_1(arguments, said, run, saved):
     assert len(lines) == 1
     assert said in lines[0]
     assert result.stdout == ""
+
+
+def test_of_one_recipe_its_beginning_is_enough_for_a_hint_and_a_new_one_is_not_offered(run, one_recipe):
+    begun = run("predict", one_recipe, "--volume", "1M", "--recipe", "only")
+    assert begun.stderr == "recipe 'only' is not known; did you mean 'only | encoder'?\n"
+    other = run("predict", one_recipe, "--volume", "1M", "--recipe", "else")
+    assert other.stderr == "recipe 'else' is not known; known: only | encoder\n"
+
+
+def test_candidates_say_what_they_were_not_measured_on(run, saved, tmp_path):
+    rows = "full,N,base,,40,50,45\nhalf,N,base,,40,,\nalso,N,base,,41,,\n"
+    (tmp_path / "mine.csv").write_text(HEADER + rows)
+    result = run("compare", saved, "backbones", "--candidates", "mine.csv", "--json")
+    assert "half and also have no score on y, z: their capability is less sure" in result.stderr
+    told = {row["backbone"]: row for row in read(result)["rows"]}
+    widths = {name: row["backbone_90_upper"] - row["backbone_90_lower"] for name, row in told.items()}
+    assert widths["half"] > widths["full"]
+    shown = run("report", saved, "--candidates", "mine.csv", "--format", "json")
+    assert (
+        "half has no score on y and z, so its capability is less sure and its interval wider." in shown.stdout
+    )
+
+
+def test_columns_that_are_not_the_studys_are_named_with_the_nearest(run, saved, tmp_path):
+    (tmp_path / "mine.csv").write_text("backbone,family,xx,unlike\na,N,40,50\n")
+    result = run("predict", saved, "--candidates", "mine.csv", "--volume", "1M")
+    assert result.exit_code == 1
+    assert "none of its columns is a text benchmark of the study: 'xx' (nearest: 'x')" in result.stderr
+    assert "'unlike' (there are 'x', 'y', 'z')" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -316,6 +358,26 @@ def test_report_of_a_study_fits_once_more_without_flagged_scores(run, asked, qui
     assert second.text_scores.isna().sum().sum() - first.text_scores.isna().sum().sum() == 15
     assert run("report", "open-vlm", "--no-sensitivity").exit_code == 0
     assert len(asked) == 3
+
+
+def test_report_says_in_the_terminal_what_the_refit_changes(run, asked):
+    result = run("report", "open-vlm", "--format", "json", "--out", "page.json")
+    assert result.exit_code == 0, result.stderr
+    assert "flagged text scores treated as missing" in result.stdout.partition("report: ")[0]
+    stages = result.stderr.splitlines()
+    assert "compiling transfer_hierarchical" in stages[0]
+    assert "once more, with 15 flagged text scores treated as missing" in stages[1]
+
+
+def test_report_says_that_another_model_predicts_better(run, saved):
+    text = run("report", saved, "--format", "json").stdout
+    assert "Model transfer_hierarchical does not use the size of a backbone." in text
+    assert "bayescdm validate STUDY --model transfer_size" in text
+    with open(Path(__file__).parents[1] / "README.md", encoding="utf-8") as readme:
+        table = readme.read()
+    for model, error in LEFT_OUT.items():
+        assert re.search(rf"^\| `{model}` \| \d+ \| {error:.2f} \|", table, re.M)
+        assert f"{error:.2f}" in text
 
 
 # --- tables in the terminal ---------------------------------------------------------------------------

@@ -312,7 +312,7 @@ def test_only_fits_to_the_same_data_are_compared(known_fit):
     with pytest.raises(RequestError, match=r"not fitted to the same runs: 2 differ, e\.g\. 'run 3'"):
         compare_models({"a": good, "b": with_likelihood(other, likelihood)})
     accuracy = fit.study.runs["accuracy"].to_numpy() + (np.arange(12) == 5) * 0.01
-    with pytest.raises(RequestError, match=r"accuracy of 1 runs, e\.g\. 'run 5'"):
+    with pytest.raises(RequestError, match=r"accuracy of 1 run, e\.g\. 'run 5'"):
         compare_models({"a": good, "b": with_likelihood(fit, likelihood, accuracy)})
     backwards = known_fit(study=dataclasses.replace(fit.study, runs=fit.study.runs.iloc[::-1]))
     with pytest.raises(RequestError, match="in another order"):

@@ -161,6 +161,8 @@ def test_datasets_are_listed_with_counts_and_sources(open_vlm):
     assert row["n_runs"] == 88
     assert row["n_benchmarks"] == 52
     assert "arXiv:2402.14289 Table A1" in row["sources"]
+    cited = row["sources"].split("; ")
+    assert len(cited) == len(set(cited)) > 20
 
 
 # Loss points

@@ -46,12 +46,19 @@ def test_text_names_units_volumes_recipes_and_every_warning(tmp_path):
         "mine: 10 runs of 2 recipes",
         "text scores in percent, runs in percent; fractions inside",
         "volumes in samples: 1,200,000 to 2,600,000",
-        "unknown for 1 runs",
+        "unknown for 1 run",
         "two-stage-m | ViT-L/14-336",
         "[name-matched] runs.csv:4:backbone",
         "[one-backbone-cell]",
     ):
         assert part in said
+
+
+def test_two_numbers_of_recipes_are_explained(packaged):
+    said = describe(packaged)
+    assert "88 runs of 34 recipes" in said
+    assert "71 runs of 32 recipes inform the law" in said
+    assert "2 of the study's 34 recipes cannot inform the law, since their runs stand on backbones" in said
 
 
 def test_many_notes_of_one_code_are_cut_and_counted(tmp_path):

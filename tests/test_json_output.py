@@ -90,6 +90,17 @@ COMMANDS = {
     "report": ("report", "fit.nc", "--out", "OUT/page.html"),
     "choose": ("choose", "fit.nc", "--volume", "1M", "--next"),
     "choose candidates": ("choose", "fit.nc", "--candidates", "other.csv", "--max-size", "8B"),
+    "report --family": ("report", "fit.nc", "--family", "F", "--format", "json", "--out", "OUT/family.json"),
+    "report --family all": (
+        "report",
+        "fit.nc",
+        "--family",
+        "all",
+        "--format",
+        "json",
+        "--out",
+        "OUT/all.json",
+    ),
     "validate": ("validate", "study", "--by", "backbone", "--out", "OUT/validation"),
     "loss": ("loss", "chinchilla", "--point"),
     "allocate": ("allocate", "--flops", "1e21", "--preset", "chinchilla", "--size", "7B"),
@@ -126,6 +137,18 @@ def test_json_stands_alone_on_stdout(name, there, tmp_path, monkeypatch, sampled
     assert result.exit_code in (0, 3), result.stderr
     document = strict(result.stdout)
     assert isinstance(document, dict | list) and document
+    # One form everywhere: true and false.
+    assert all(isinstance(value, bool) for value in named(document, "converged", "simulated"))
+
+
+def named(document, *names):
+    """Every value of these names, however deep."""
+    entries = document.items() if isinstance(document, dict) else enumerate(document)
+    for name, value in entries:
+        if name in names:
+            yield value
+        if isinstance(value, dict | list):
+            yield from named(value, *names)
 
 
 def test_a_terminal_that_knows_no_greek_gets_all_the_same():

@@ -14,6 +14,7 @@ from studies import CLEAN, MESSY, edited, folder, table, text
 from typer.testing import CliRunner
 
 from bayescdm.cli import app
+from bayescdm.describe import describe
 from bayescdm.errors import InputError, NotFoundError, RequestError
 from bayescdm.reading import (
     fix_study,
@@ -996,3 +997,39 @@ def test_the_page_on_inputs_names_tests_that_exist():
     named = set(re.findall(r"`(test_\w+)`", page))
     assert len(named) > 50
     assert [name for name in sorted(named) if f"def {name}(" not in tests] == []
+
+
+def test_advice_about_an_accuracy_that_is_nan_can_be_followed(tmp_path):
+    header = "recipe,backbone,samples,accuracy\n"
+    rows = [line.split(",") for line in CLEAN["runs"].splitlines()]
+    names = dict.fromkeys(row[rows[0].index("backbone")] for row in rows[1:])
+    lines = [f"r,{name},{volume},{50 + i}.5" for volume in (10**6, 2 * 10**6) for i, name in enumerate(names)]
+    broken = [*lines[:-1], lines[-1].rpartition(",")[0] + ",nan"]
+    path = folder(tmp_path / "mine", runs=header + "\n".join(broken) + "\n")
+    with pytest.raises(InputError, match="is no figure: write the score, or delete the row"):
+        load_study(path)
+    folder(tmp_path / "mine", runs=header + "\n".join(lines[:-1]) + "\n")
+    assert len(load_study(path).runs) == len(lines) - 1
+
+
+def test_converted_counts_of_a_column_are_one_note_and_every_one_a_change(tmp_path):
+    rows = table("text_scores")
+    column = next(i for i, title in enumerate(rows[0]) if title.startswith("params"))
+    rows[0][column] = "params"
+    for row in rows[1:]:
+        row[column] = "7B"
+    path = folder(tmp_path / "mine", text_scores=text(rows))
+    notes = [note for note in load_study(path).notes if note.code == "count-converted"]
+    assert len(notes) == 1
+    assert f"and {len(rows) - 2} more cells of this column" in notes[0].message
+    changes = fix_study(path, tmp_path / "fixed")
+    assert (changes["after"] == "7000000000").sum() == len(rows) - 1
+
+
+def test_recipes_and_counts_of_one_are_in_the_singular(tmp_path):
+    rows = table("runs")
+    recipe = rows[0].index("recipe")
+    kept = [rows[0], *(row for row in rows[1:] if row[recipe] == rows[1][recipe])]
+    said = describe(load_study(folder(tmp_path / "mine", runs=text(kept))))
+    assert not re.search(r"\b1 (recipes|runs|backbones|families|candidates|warnings|notes)\b", said)
+    assert " of 1 recipe on " in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -31,13 +32,15 @@ from bayescdm.cli.frame import (
     app,
 )
 from bayescdm.cli.output import end, print_json, progress, show_frame
+from bayescdm.errors import RequestError
+from bayescdm.wording import short_count
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
     from bayescdm.predict import Candidates
     from bayescdm.study import Study
 
-__all__ = ["candidates_of", "count", "load"]
+__all__ = ["candidates_of", "count", "load", "sampler", "volume_of"]
 
 
 @app.command()
@@ -116,7 +119,7 @@ def predict(
     values = predicted(
         fitted,
         candidates_of(fitted.study, candidates),
-        volumes=[count("--volume", text) for text in volume],
+        volumes=[volume_of(text, fitted.study) for text in volume],
         recipe=recipe,
         kind=kind,
         prob=prob,
@@ -165,7 +168,7 @@ def compare(
     from bayescdm.fit import load_fit
 
     fitted = load_fit(fit)
-    at = None if volume is None else count("--volume", volume)
+    at = None if volume is None else volume_of(volume, fitted.study)
     shown: dict[str, Any]
     match subject:
         case Subject.backbones:
@@ -263,6 +266,31 @@ def candidates_of(study: Study, path: Path | None) -> Candidates:
     for note in notes:
         typer.echo(str(note), err=True)
     return text_scores, backbones
+
+
+#: Factor below the smallest observed volume from which on a letter such as M seems to be missing.
+FAR_BELOW = 1000
+
+
+def volume_of(text: str, study: Study) -> float:
+    """Read a data volume; one that lacks its letter, such as 1.2 for 1.2M, is refused with the letter."""
+    volume = count("--volume", text)
+    observed = study.runs["volume"].dropna()
+    if observed.empty or volume * FAR_BELOW > observed.min():
+        return volume
+    low, high = observed.min() / FAR_BELOW, observed.max() * FAR_BELOW
+    letters = [letter for letter, power in LETTERS.items() if low < volume * power < high]
+    middle = float(study.volume_ref or 1.0)
+    letters.sort(key=lambda letter: abs(math.log(volume * LETTERS[letter] / middle)))
+    hint = f"; did you mean {text}{letters[0]}?" if letters and text[-1:].isdigit() else ""
+    raise RequestError(
+        f"--volume {text}: {volume:g} {study.volume_unit} is less than a thousandth of the smallest observed "
+        f"volume, {short_count(float(observed.min()))}{hint}"
+    )
+
+
+#: What a count may end in.
+LETTERS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 
 def count(option: str, text: str) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from bayescdm.jsontext import facts_in_json, json_text
+from bayescdm.jsontext import json_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,7 +119,7 @@ def show_frame(
         with replacing(out, overwrite=overwrite) as unfinished:
             frame.to_csv(unfinished, index=False)
     if as_json:
-        print_json({"facts": facts_in_json(frame.attrs), "rows": frame.to_dict("records")})
+        print_json({"facts": frame.attrs, "rows": frame.to_dict("records")})
     else:
         converged = bool(frame.attrs.get("converged", 1))
         print_table(frame if shown is None else shown, columns, title=title, converged=converged)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bayescdm.cli.fits import candidates_of, count, load, sampler
+from bayescdm.cli.fits import candidates_of, count, load, sampler, volume_of
 from bayescdm.cli.frame import (
     AsJson,
     Benchmarks,
@@ -126,7 +126,7 @@ def report(
         fitted, refit = _fits(study, model, seed, sampler(draws, tune, chains), sensitivity=again)
     asked: dict[str, Any] = {
         "recipe": recipe,
-        "volume": None if volume is None else count("--volume", volume),
+        "volume": None if volume is None else volume_of(volume, study),
         "prob": prob,
     }
     if family is not None:
@@ -264,12 +264,12 @@ def _fits(
 def _show(asked: Answer, place: Path, changed: Sequence[str]) -> None:
     """Print the answer: the first candidates, the sentences, and where the report is."""
     from bayescdm.columns import ranking_columns
-    from bayescdm.wording import short_names
+    from bayescdm.wording import counted, short_names
 
     shown = ranking_columns(asked.question.kind, asked.question.prob)
     columns = [column for column in shown if column.title in PRINTED_COLUMNS] + [shown[2]]
     first = asked.ranking.assign(backbone=short_names(asked.ranking["backbone"])).head(PRINTED)
-    title = f"first {len(first)} of {len(asked.ranking)} candidates"
+    title = f"first {len(first)} of {counted(len(asked.ranking), 'candidate')}"
     print_table(first, sorted(columns, key=shown.index), title=title, converged=asked.converged)
     typer.echo()
     for sentence in (*asked.sentences, *changed, *asked.question.chosen):

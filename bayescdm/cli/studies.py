@@ -44,6 +44,7 @@ def check(
 def datasets(as_json: AsJson = False) -> None:
     """List the packaged studies with counts and sources."""
     from bayescdm.datasets import datasets as packaged
+    from bayescdm.wording import counted
 
     table = packaged()
     if as_json:
@@ -52,10 +53,11 @@ def datasets(as_json: AsJson = False) -> None:
     for study in table.itertuples():
         typer.echo(
             f"{study.name} ({study.kind}): {study.description}\n"
-            f"  {study.n_runs} runs ({study.n_fitted_runs} with text scores) of {study.n_recipes} recipes on "
-            f"{study.n_with_runs} backbones; {study.n_scored} of {study.n_backbones} backbones of "
-            f"{study.n_families} families have text scores\n"
-            f"  {study.n_text_benchmarks} text benchmarks, {study.n_benchmarks} multimodal ones\n"
+            f"  {counted(study.n_runs, 'run')} ({study.n_fitted_runs} with text scores) of "
+            f"{counted(study.n_recipes, 'recipe')} on {counted(study.n_with_runs, 'backbone')}; "
+            f"{study.n_scored} of {counted(study.n_backbones, 'backbone')} of "
+            f"{counted(study.n_families, 'family')} have text scores\n"
+            f"  {counted(study.n_text_benchmarks, 'text benchmark')}, {study.n_benchmarks} multimodal\n"
             f"  sources: {study.sources}"
         )
 

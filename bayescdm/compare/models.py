@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bayescdm.errors import FitError, RequestError
+from bayescdm.wording import counted
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
@@ -100,7 +101,8 @@ def _check_same_runs(fits: Mapping[str, Fit]) -> None:
         changed = observed.index[observed.to_numpy() != reference.to_numpy()]
         if len(changed):
             raise RequestError(
-                f"'{first}' and '{name}' differ in the accuracy of {len(changed)} runs, e.g. '{changed[0]}'"
+                f"'{first}' and '{name}' differ in the accuracy of {counted(len(changed), 'run')}, e.g. "
+                f"'{changed[0]}'"
             )
 
 

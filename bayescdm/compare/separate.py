@@ -11,6 +11,7 @@ from scipy.linalg import cholesky, solve_triangular
 from bayescdm.compare.families import QUANTITIES, stated_log_volume
 from bayescdm.predict import LawDraws
 from bayescdm.predict.law import RATES
+from bayescdm.wording import counted
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
@@ -147,9 +148,7 @@ def _why_none(
 ) -> str:
     """Why a family's own runs give no estimate of a quantity; empty if they do."""
     if counts["runs"] < FEWEST_RUNS or counts["backbones"] < FEWEST_BACKBONES:
-        runs = "1 run" if counts["runs"] == 1 else f"{counts['runs']} runs"
-        backbones = "1 backbone" if counts["backbones"] == 1 else f"{counts['backbones']} backbones"
-        return f"{runs} on {backbones}: too few"
+        return f"{counted(counts['runs'], 'run')} on {counted(counts['backbones'], 'backbone')}: too few"
     if quantity != "A" and not has_volumes:
         return "no recipe has runs of it at two volumes"
     if not determined[weights != 0].all():

@@ -76,7 +76,7 @@ def datasets() -> pd.DataFrame:
                 "n_fitted_runs": len(study.fitted_runs),
                 "n_text_benchmarks": study.text_scores.shape[1],
                 "n_benchmarks": int(counted),
-                "sources": "; ".join(dict.fromkeys([*scores["source"], *study.backbones["source"].dropna()])),
+                "sources": "; ".join(study.sources),
             }
         )
     return pd.DataFrame(rows)

@@ -21,7 +21,7 @@ from bayescdm.decide.value import evpi
 from bayescdm.decide.words import choice_notes, sentences_of
 from bayescdm.errors import Note, RequestError, unknown_name
 from bayescdm.intervals import PredictionKind, check_probability
-from bayescdm.jsontext import facts_in_json
+from bayescdm.jsontext import plain
 from bayescdm.predict import Candidates, CandidateTable, LawDraws, candidate_table, check_once, predict_draws
 from bayescdm.report.question import default_place
 from bayescdm.wording import short_count
@@ -102,7 +102,7 @@ class Choice:
         steps = None if self.next_runs is None else self.next_runs.to_dict("records")
         return {
             "question": self.question,
-            "facts": facts_in_json({k: v for k, v in self.ranking.attrs.items() if k != "volume"}),
+            "facts": plain({k: v for k, v in self.ranking.attrs.items() if k != "volume"}),
             "converged": self.converged,
             "recommended": self.recommended,
             "recommendation": list(self.sentences),

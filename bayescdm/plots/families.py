@@ -17,6 +17,7 @@ from bayescdm.fit import Fit
 from bayescdm.intervals import check_probability
 from bayescdm.plots.layout import given, legend_above, panels
 from bayescdm.plots.style import palette, stamp
+from bayescdm.wording import counted
 
 __all__ = ["plot_families"]
 
@@ -78,13 +79,13 @@ def plot_families(
         if family not in draws["family"]:
             raise unknown_name("family", family, draws["family"].to_numpy())
     if axes is None:
-        titles = [f"{family}\n{_runs(counts[family])}" for family in chosen]
+        titles = [f"{family}\n{counted(counts[family], 'run')}" for family in chosen]
         used = panels(titles, columns=columns, width=width, height=1.75, labels=LABELS)
         _legend(used[0], inner, outer)
     else:
         used = given(axes, len(chosen))
         for ax, family in zip(used, chosen):
-            ax.set_title(f"{family}\n{_runs(counts[family])}")
+            ax.set_title(f"{family}\n{counted(counts[family], 'run')}")
     limits = _limits(draws.sel(family=chosen), outer)
     for ax, family in zip(used, chosen):
         _region(ax, draws.sel(family=family), inner, outer)
@@ -99,10 +100,6 @@ def _run_counts(fit: Fit) -> pd.Series:
     """Fitted runs of each family of the fit, most first."""
     family = fit.study.fitted_runs["backbone"].map(fit.study.backbones["family"])
     return family.value_counts().sort_index(kind="stable").sort_values(ascending=False, kind="stable")
-
-
-def _runs(n: int) -> str:
-    return "1 run" if n == 1 else f"{n} runs"
 
 
 def _limits(draws: xr.Dataset, outer: float) -> dict[str, tuple[float, float]]:

@@ -12,11 +12,13 @@ import pandas as pd
 
 from bayescdm.capability import Capability, fit_capability
 from bayescdm.errors import InputError, Note, NotFoundError, RequestError
+from bayescdm.intervals import check_probability
 from bayescdm.laws import transfer_absorption
 from bayescdm.pointfit.evolution import algorithm1
 from bayescdm.pointfit.objective import DELTA, PENALTY, RATES, Solution
 from bayescdm.pointfit.varpro import variable_projection
 from bayescdm.study import Study
+from bayescdm.wording import counted
 
 Method = Literal["varpro", "algorithm1"]
 Baselines = Literal["auto", "shared", "recipe"]
@@ -199,8 +201,7 @@ class PointFit:
         """
         from scipy.stats import norm
 
-        if not 0 < prob < 1:
-            raise RequestError(f"probability {prob:g} is not between 0 and 1")
+        check_probability(prob)
         table = self.predict(S, volume, recipe)
         half = float(norm.ppf((1 + prob) / 2)) * self.residual_scale
         table[f"residual_lower_{100 * prob:g}"] = table["accuracy"] - half
@@ -318,7 +319,7 @@ def _settle_unknown_volumes(
         notes.append(
             Note(
                 "unknown-volume-left-out",
-                f"{int(out.sum())} runs of unknown volume left out: no baseline of their own to absorb it",
+                f"{counted(out.sum(), 'run')} of unknown volume left out: no own baseline to absorb it",
                 "warning",
             )
         )
@@ -328,8 +329,8 @@ def _settle_unknown_volumes(
         notes.append(
             Note(
                 "unknown-volume",
-                f"{int(kept['volume'].isna().sum())} runs of {len(absorbed)} recipes of unknown volume: "
-                "their baselines absorb it; they inform A, not B",
+                f"{counted(kept['volume'].isna().sum(), 'run')} of {counted(len(absorbed), 'recipe')} of "
+                "unknown volume: their baselines absorb it; they inform A, not B",
             )
         )
     return kept, absorbed, notes
@@ -354,8 +355,9 @@ def _labelled(
         notes.append(
             Note(
                 "unidentified",
-                f"{', '.join(solution.unidentified)}: {len(runs)} runs of {runs['backbone'].nunique()} "
-                f"backbones at {runs['volume'].nunique()} volumes do not determine them",
+                f"{', '.join(solution.unidentified)}: {counted(len(runs), 'run')} of "
+                f"{counted(runs['backbone'].nunique(), 'backbone')} at "
+                f"{counted(runs['volume'].nunique(), 'volume')} do not determine them",
                 "warning",
             )
         )

@@ -18,7 +18,7 @@ from bayescdm.predict.candidates import Candidates, Described, describe
 from bayescdm.predict.law import RATES, LawDraws
 from bayescdm.reading import UNKNOWN
 from bayescdm.study import VARIANTS
-from bayescdm.wording import short_count
+from bayescdm.wording import counted, short_count
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
@@ -337,8 +337,10 @@ def _check_recipe(recipe: str | None, law: LawDraws, fit: Fit) -> None:
             f"use '{NEW_RECIPE}' or leave it out"
         )
     if recipe != NEW_RECIPE:
-        raise unknown_name("recipe", recipe, [*known, NEW_RECIPE])
+        # With one recipe the fit cannot say how recipes differ, so that a new one is no choice.
+        raise unknown_name("recipe", recipe, [*known, *([NEW_RECIPE] if "recipe_scale" in law else [])])
     if "recipe_scale" not in law:
         raise RequestError(
-            f"this fit has {len(known)} recipe and cannot say how recipes differ; name it or leave it out"
+            f"this fit has {counted(len(known), 'recipe')} and cannot say how recipes differ; "
+            "name it or leave it out"
         )

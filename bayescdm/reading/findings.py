@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bayescdm.errors import InputError, Note, Severity
+from bayescdm.wording import counted
 
 __all__ = ["Change", "Findings", "Place", "printable", "shown"]
 
@@ -54,6 +55,16 @@ class Problem:
     what: str
 
 
+#: Codes of which one note a column says enough; every single change is in ``changes.csv``.
+COLLAPSED = ("count-converted",)
+
+
+def _column_of(note: Note) -> str:
+    """File and column of a note about a cell, without its row."""
+    file, _, rest = note.where.partition(":")
+    return f"{file}:{rest.partition(':')[2]}"
+
+
 @dataclass
 class Findings:
     """Everything found while reading the files of one study, collected before anything is raised."""
@@ -78,6 +89,22 @@ class Findings:
             code, place, f"{shown(before)} → {shown(after)}: {why}" if after else f"{shown(before)}: {why}"
         )
         self.changes.append(Change(place.file, place.row, place.column, before, after, why))
+
+    def told(self) -> tuple[Note, ...]:
+        """Return the notes, with one for all cells of a column that were rewritten for the same reason."""
+        columns: dict[tuple[str, str], list[Note]] = {}
+        for note in self.notes:
+            if note.code in COLLAPSED:
+                columns.setdefault((note.code, _column_of(note)), []).append(note)
+        told = []
+        for note in self.notes:
+            same = columns.get((note.code, _column_of(note)), [note]) if note.code in COLLAPSED else [note]
+            if len(same) == 1:
+                told.append(note)
+            elif note is same[0]:
+                more = counted(len(same) - 1, "more cell")
+                told.append(replace(note, message=f"{note.message}; and {more} of this column"))
+        return tuple(told)
 
     def raise_problems(self) -> None:
         """Raise one InputError with all problems, a line each; equal faults of several rows share a line."""

@@ -21,11 +21,16 @@ from bayescdm.reading.settings import Settings, check_names, read_settings
 from bayescdm.reading.sheets import SUFFIXES, Sheet, read_sheet
 from bayescdm.reading.text_scores import TextTable, text_table
 from bayescdm.study import Study
+from bayescdm.wording import and_more, counted
 
 __all__ = ["StudyFiles", "load_study", "read_candidates", "read_files", "read_runs", "read_text_scores"]
 
 #: What a study says whose ``study.toml`` labels it so.
 SIMULATED = Note("simulated", "runs and text scores were drawn from known parameters", "note", "study.toml")
+
+
+#: Names listed in a note before the rest is counted.
+NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ def load_study(path_or_name: str | Path, *, benchmarks: str | Sequence[str] | No
     study = _study(files.text, files.runs, files.settings, folder.resolve().name, benchmarks)
     if study.simulated:
         study = replace(study, truth=_truth(folder / "truth.json")).with_notes(SIMULATED)
-    return study.with_notes(*files.findings.notes, *study.unscored_notes(), *_outliers(study))
+    return study.with_notes(*files.findings.told(), *study.unscored_notes(), *_outliers(study))
 
 
 def read_text_scores(
@@ -112,7 +117,7 @@ def read_text_scores(
     table = text_table(sheet, settings or Settings()) if sheet else None
     findings.raise_problems()
     assert table is not None
-    return table.text_scores, table.backbones, tuple(findings.notes)
+    return table.text_scores, table.backbones, findings.told()
 
 
 def read_runs(path: str | Path, *, settings: Settings | None = None) -> tuple[pd.DataFrame, tuple[Note, ...]]:
@@ -145,7 +150,7 @@ def read_runs(path: str | Path, *, settings: Settings | None = None) -> tuple[pd
     table = run_table(sheet, settings or Settings(), None) if sheet else None
     findings.raise_problems()
     assert table is not None
-    return table.scores, tuple(findings.notes)
+    return table.scores, findings.told()
 
 
 def read_candidates(
@@ -169,7 +174,7 @@ def read_candidates(
     backbones : DataFrame, (candidate, ...)
         As `Study.backbones`.
     notes : tuple of Note
-        ``unseen-family``, ``benchmark-missing``, ``duplicate-name`` and every repair.
+        ``unseen-family``, ``benchmark-missing``, ``scores-missing``, ``duplicate-name`` and every repair.
 
     Raises
     ------
@@ -188,7 +193,7 @@ def read_candidates(
     _describe_candidates(table, like, Path(path).name, findings)
     text_scores = table.text_scores.reindex(columns=like.text_scores.columns)
     # A table whose cells are all empty has no figures to tell its type by.
-    return text_scores.astype(float), table.backbones, tuple(findings.notes)
+    return text_scores.astype(float), table.backbones, findings.told()
 
 
 def read_files(folder: Path) -> StudyFiles:
@@ -269,7 +274,8 @@ def _refuse_uninformative(
         findings.refuse(run_sheet.place(), "holds no score: add some")
     elif len(scored) < 2:
         findings.refuse(
-            text_sheet.place(), f"has text scores of {len(scored)} backbones: at least two are needed"
+            text_sheet.place(),
+            f"has text scores of {counted(len(scored), 'backbone')}: at least two are needed",
         )
     elif len(informative) < 2:
         which = f"only '{informative[0]}'" if informative else "none"
@@ -348,7 +354,8 @@ def _describe_candidates(table: TextTable, like: Study, file: str, findings: Fin
     if unseen:
         rows = backbones["family"].isin(unseen).sum()
         message = (
-            f"{rows} candidates are of families without a run: {', '.join(unseen)}; their forecast is wider"
+            f"{counted(rows, 'candidate')} of families without a run: {', '.join(unseen)}; only the "
+            "population speaks of them, and their forecast is wider"
         )
         findings.note("unseen-family", file, message, "warning")
     repeated = backbones.index[backbones.index.duplicated()].unique()
@@ -356,9 +363,27 @@ def _describe_candidates(table: TextTable, like: Study, file: str, findings: Fin
         findings.note(
             "duplicate-name", file, f"names that stand more than once: {', '.join(repeated)}; all kept"
         )
+    _name_missing_scores(table, file, findings)
     for row, name, scores in zip(table.rows, table.text_scores.index, table.text_scores.to_numpy()):
         if name in like.text_scores.index:
             known = like.text_scores.loc[name, table.text_scores.columns].to_numpy(dtype=float)
             if np.nanmax(np.abs(known - scores), initial=0.0) > 1e-9:
                 message = f"'{name}' has other text scores in the study; the candidate's are used"
                 findings.note("differs-from-study", Place(file, row), message, "warning")
+
+
+def _name_missing_scores(table: TextTable, file: str, findings: Findings) -> None:
+    """Say which candidates lack which scores: their capability, and so their forecast, is less sure."""
+    lacking: dict[tuple[str, ...], list[str]] = {}
+    measured = table.text_scores.loc[:, table.text_scores.notna().any()]
+    for name, missing in zip(measured.index, measured.isna().to_numpy()):
+        if missing.any():
+            lacking.setdefault(tuple(measured.columns[missing]), []).append(str(name))
+    for benchmarks, names in lacking.items():
+        message = (
+            f"{and_more(names, NAMED)} {'has' if len(names) == 1 else 'have'} no score on "
+            f"{', '.join(benchmarks)}: their capability is less sure and their forecast wider"
+        )
+        if len(names) == 1:
+            message = message.replace("their", "its")
+        findings.note("scores-missing", file, message, "warning")

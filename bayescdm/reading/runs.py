@@ -221,10 +221,13 @@ def _scores(
     sheet: Sheet, columns: RunColumns, runs: pd.DataFrame, settings: Settings
 ) -> tuple[pd.DataFrame, str]:
     """Scores as fractions, joined to their runs."""
+    # A run without any score is refused: where there is one column of scores, its cells cannot be empty.
+    alone = columns.layout != "long" and len(columns.scores) == 1
     for title in columns.scores:
         for row, text in list(sheet.cells(title)):
             if text.casefold() == "nan":
-                what = "is no figure: write the score, or leave the cell empty if it was not measured"
+                what = "is no figure: write the score, or "
+                what += "delete the row" if alone else "leave the cell empty if it was not measured"
                 sheet.refuse(row, title, what)
     long = columns.layout == "long"
     benchmarks = dict(sheet.cells("benchmark")) if long else {}

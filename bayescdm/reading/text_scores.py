@@ -16,6 +16,7 @@ from bayescdm.reading.labels import Labels, clean_label, fold, likely_typos, spe
 from bayescdm.reading.scores import find_decimal_mark, flag_suspects, read_scores, to_fractions
 from bayescdm.reading.settings import Settings
 from bayescdm.reading.sheets import Sheet
+from bayescdm.wording import and_more, counted
 
 __all__ = [
     "UNKNOWN",
@@ -32,6 +33,8 @@ OPTIONAL = (*SIZES, "text_tokens", "licence", "source")
 KNOWN = (*REQUIRED, *OPTIONAL)
 #: Family or variant of a candidate whose table does not say it.
 UNKNOWN = "unknown"
+#: Columns for which the nearest benchmarks of the study are named.
+NEAREST = 3
 _VARIANTS = {
     "base": "base pretrained pre-trained pretrain pt foundation",
     "instruct": "instruct instruction instruction-tuned instruct-tuned chat it sft tuned fine-tuned",
@@ -79,12 +82,10 @@ def text_table(
         _fill_unknown(sheet)
     refuse_incomplete(sheet, REQUIRED)
     _read_variants(sheet)
+    titles = [str(title) for title in sheet.table.columns]
     benchmarks = _benchmark_columns(sheet, like)
     if not benchmarks:
-        listed = ", ".join(f"'{title}'" for title in sheet.table.columns)
-        sheet.findings.refuse(
-            sheet.place(sheet.header_row), f"there is no column of scores; there are {listed}"
-        )
+        sheet.findings.refuse(sheet.place(sheet.header_row), _no_scores(sheet, titles, like))
         return None
     find_decimal_mark(sheet, [*benchmarks, *(c for c in SIZES if c in sheet.table)])
     scores = read_scores(sheet, benchmarks, lambda row, title: title)
@@ -135,7 +136,9 @@ def _fill_unknown(sheet: Sheet) -> None:
             sheet.rewrite(row, column, UNKNOWN, f"no {column} is stated")
         if rows:
             listed = ", ".join(map(str, rows[:10])) + (" …" if len(rows) > 10 else "")
-            message = f"{len(rows)} candidates without a {column} (rows {listed}): taken as '{UNKNOWN}'"
+            message = (
+                f"{counted(len(rows), 'candidate')} without a {column} (rows {listed}): taken as '{UNKNOWN}'"
+            )
             sheet.findings.note(f"{column}-unknown", sheet.place(0, column), message, "warning")
 
 
@@ -186,6 +189,20 @@ def _benchmark_columns(sheet: Sheet, like: pd.DataFrame | None) -> list[str]:
         message = f"no column for {', '.join(missing)}: taken as not measured"
         sheet.findings.note("benchmark-missing", sheet.file, message, "warning")
     return [name for name in like.columns if name in sheet.table]
+
+
+def _no_scores(sheet: Sheet, titles: list[str], like: pd.DataFrame | None) -> str:
+    """Why a table holds no usable score: no column of figures, or none that is the study's."""
+    others = [title for title in titles if title not in KNOWN]
+    if like is None or not others:
+        listed = ", ".join(f"'{title}'" for title in (titles if like is None else sheet.table.columns))
+        return f"there is no column of scores; there are {listed}"
+    known = Labels(like.columns)
+    hints = [f"'{title}' ({known.nearest(title)})" for title in others[:NEAREST]]
+    return (
+        f"none of its columns is a text benchmark of the study: {and_more(hints, NEAREST)}; rename those "
+        "that are meant"
+    )
 
 
 def _sizes(sheet: Sheet) -> dict[str, dict[int, float]]:

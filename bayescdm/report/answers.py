@@ -12,12 +12,12 @@ from bayescdm.compare import difference, rank_backbones
 from bayescdm.intervals import interval_columns
 from bayescdm.predict import Candidates, predict_draws
 from bayescdm.report.question import Question, ask
-from bayescdm.wording import and_more, percent, points, probability, short_count, short_names
+from bayescdm.wording import and_more, counted, percent, points, probability, short_count, short_names
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["Answer", "answer", "answer_question", "reservations"]
+__all__ = ["LEFT_OUT", "Answer", "answer", "answer_question", "reservations", "size_in_words"]
 
 #: Names listed in a sentence before the rest is counted.
 LISTED = 4
@@ -32,7 +32,7 @@ class Answer:
     question : Question
     ranking : DataFrame, one row a backbone, best first
         The columns of `bayescdm.compare.rank_backbones` and ``p_first_better``, the probability that the
-        first backbone is better than this one (½ for itself).
+        first backbone is better than this one (NaN for itself).
     sentences : tuple of str
         The first names the choice.
     converged : bool
@@ -132,10 +132,18 @@ def answer_question(fit: Fit, question: Question) -> Answer:
     draws = predict_draws(fit, question.candidates, volumes=question.volume, **asked).isel(volume=0)
     better = difference(draws, str(ranking["backbone"].iloc[0]), prob=question.prob)["p_greater"]
     attrs = ranking.attrs
-    ranking = ranking.assign(p_first_better=1 - better.loc[ranking["backbone"]].to_numpy())
+    p_first_better = 1 - better.loc[ranking["backbone"]].to_numpy()
+    # The first against itself is no comparison.
+    p_first_better[0] = np.nan
+    ranking = ranking.assign(p_first_better=p_first_better)
     ranking.attrs = attrs
     converged = bool(attrs["converged"])
-    return Answer(question, ranking, tuple(_sentences(ranking, question, converged)), converged)
+    sentences = (
+        *_sentences(ranking, question, converged),
+        *_missing_scores(fit, question, ranking),
+        *size_in_words(fit),
+    )
+    return Answer(question, ranking, sentences, converged)
 
 
 def _sentences(ranking: pd.DataFrame, question: Question, converged: bool) -> list[str]:
@@ -145,7 +153,7 @@ def _sentences(ranking: pd.DataFrame, question: Question, converged: bool) -> li
     lower, upper = interval_columns(question.kind, question.prob)
     sentences = [] if converged else ["NOT CONVERGED: the draws cannot be trusted, nor what follows."]
     sentences.append(
-        f"For {where}, {names[0]} has the highest expected accuracy of {len(ranking)} candidates: "
+        f"For {where}, {names[0]} has the highest expected accuracy of {counted(len(ranking), 'candidate')}: "
         f"{percent(first['mean'])} ({question.kind}, {100 * question.prob:g} % interval "
         f"{percent(first[lower])} to {percent(first[upper])}); it is the best with probability "
         f"{probability(first['p_best'])}."
@@ -215,3 +223,48 @@ def reservations(first: pd.Series, name: str) -> list[str]:
             f"{name}: {first['beyond_recipe']}. That the recipe carries over to it is an extrapolation."
         )
     return sentences
+
+
+def _missing_scores(fit: Fit, question: Question, ranking: pd.DataFrame) -> list[str]:
+    """Name what the first candidates were not measured on."""
+    table = question.candidates
+    given = table[0] if isinstance(table, tuple) else fit.study.text_scores
+    known = given.reindex(ranking["backbone"].head(MENTIONED), columns=fit.study.text_scores.columns)
+    known = known.dropna(how="all")
+    names = dict(zip(ranking["backbone"], short_names(ranking["backbone"])))
+    return [
+        f"{names[backbone]} has no score on {and_more(list(scores.index[scores.isna()]), LISTED)}, so its "
+        "capability is less sure and its interval wider."
+        for backbone, scores in known.iterrows()
+        if scores.isna().any()
+    ]
+
+
+#: First candidates whose missing text scores are named in the answer.
+MENTIONED = 5
+#: Mean absolute errors in accuracy points, leaving one family of open-vlm out: README, "By exact refits".
+LEFT_OUT = {"transfer_hierarchical": 1.60, "transfer_size": 1.12}
+
+
+def size_in_words(fit: Fit) -> list[str]:
+    """Say where the sizes are known and the model does not use them that another model predicts better.
+
+    Parameters
+    ----------
+    fit : Fit
+
+    Returns
+    -------
+    list of str
+        One sentence for the default model, none for others.
+    """
+    used = fit.study.fitted_runs["backbone"].unique()
+    if fit.model != "transfer_hierarchical" or fit.study.backbones.loc[used, "params"].isna().any():
+        return []
+    better, worse = LEFT_OUT["transfer_size"], LEFT_OUT["transfer_hierarchical"]
+    return [
+        f"Model {fit.model} does not use the size of a backbone. On open-vlm, with one family left out at a "
+        f"time, transfer_size, which does, is off by {better:.2f} points on average, {fit.model} by "
+        f"{worse:.2f}; `bayescdm validate STUDY --model transfer_size` says what it does on a study, and "
+        "`--model transfer_size` answers with it."
+    ]

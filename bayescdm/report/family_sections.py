@@ -19,7 +19,6 @@ from bayescdm.columns import (
     variant_columns,
 )
 from bayescdm.compare.contributions import FAMILY_MEAN
-from bayescdm.jsontext import facts_in_json
 from bayescdm.plots import plot_positions, plot_text_scores, plot_trajectories
 from bayescdm.plots.layout import ROW
 from bayescdm.predict import LawDraws
@@ -132,7 +131,7 @@ def families_document(reports: Sequence[FamilyReport]) -> Document:
         _subtitle(fit),
         sections,
         problem=problem_of(fit),
-        facts={"families": [{"family": r.family, **_facts(r)["question"]} for r in reports], **_origin(fit)},
+        facts={"families": [{"family": r.family, **_facts(r)["question"]} for r in reports], **fit.facts()},
     )
 
 
@@ -150,10 +149,6 @@ def _subtitle(fit: Fit) -> str:
     return f"Posterior of the transfer–absorption law, model {fit.model}, {draws} draws."
 
 
-def _origin(fit: Fit) -> dict[str, Any]:
-    return facts_in_json(fit.facts())
-
-
 def _facts(report: FamilyReport) -> dict[str, Any]:
     asked = report.question
     return {
@@ -166,7 +161,7 @@ def _facts(report: FamilyReport) -> dict[str, Any]:
             "seed": asked.seed,
             "chosen": list(asked.chosen),
         },
-        **_origin(report.fit),
+        **report.fit.facts(),
     }
 
 

@@ -136,10 +136,14 @@ def _default_candidates(fit: Fit, sizes: tuple[float, float] | None) -> tuple[li
     within = scored[params.between(low, high)]
     span = f"{short_count(low)} to {short_count(high)} parameters"
     if len(within):
-        return list(within), f"candidates: all {len(within)} backbones with text scores and {span}"
+        return list(within), f"candidates: {_all(len(within))} with text scores and {span}"
     if sizes is not None:
         raise RequestError(f"{fit.study.name}: no backbone with text scores has {span}")
-    return list(scored), f"candidates: all {len(scored)} backbones with text scores; none has {span}"
+    return list(scored), f"candidates: {_all(len(scored))} with text scores; none has {span}"
+
+
+def _all(n: int) -> str:
+    return "the only backbone" if n == 1 else f"all {n} backbones"
 
 
 def _default_volume(fit: Fit, volumes: pd.Series) -> tuple[float, str]:

@@ -43,7 +43,7 @@ from bayescdm.report.question import Question
 from bayescdm.report.sensitivity import changes, changes_in_words
 from bayescdm.report.volumes import moves_in_words, volume_slider
 from bayescdm.tables import Column, Table, table
-from bayescdm.wording import interval_label, probability, short_count, signed_number
+from bayescdm.wording import counted, interval_label, probability, short_count, signed_number
 
 __all__ = [
     "RANKING_TERMS",
@@ -116,7 +116,7 @@ RANKING_TERMS = (
 
 def _ranking_table(answer: Answer, where: str) -> Table:
     columns = ranking_columns(answer.question.kind, answer.question.prob)
-    caption = f"All {len(answer.ranking)} candidates. {where}"
+    caption = f"Ranking of {counted(len(answer.ranking), 'candidate')}. {where}"
     return table("ranking", caption, answer.ranking, columns, converged=answer.converged)
 
 
@@ -147,7 +147,7 @@ def trajectory_section(fit: Fit, answer: Answer) -> Section:
         f"Accuracy against data volume under {question.recipe}, with law and run {100 * question.prob:g} % "
         f"intervals; the dotted line is {short_count(question.volume)} {fit.study.volume_unit}."
     )
-    sentences = [f"The {len(first)} candidates with the highest expected accuracy."]
+    sentences = [f"{counted(len(first), 'candidate')} with the highest expected accuracy."]
     return Section("trajectories", "Trajectories", sentences, [figure("trajectories", caption, draw)])
 
 

@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure as Drawing
 
-from bayescdm.describe import family_table, recipe_table
+from bayescdm.describe import family_table, recipe_table, recipes_left_out
 from bayescdm.errors import Note
 from bayescdm.fit import MAX_R_HAT, MIN_ESS, Fit
 from bayescdm.plots import plot_convergence, plot_prior_posterior
@@ -119,6 +119,7 @@ def data_section(fit: Fit) -> Section:
         f"{counted(used['backbone'].nunique(), 'backbone')} of {counted(of_families, 'family')} under "
         f"{counted(used['recipe'].nunique(), 'recipe')}; {counted(len(study.scored), 'backbone')} of the "
         f"study have text scores, on {counted(study.text_scores.shape[1], 'benchmark')}.",
+        *recipes_left_out(study),
     ]
     if by_severity["warning"]:
         n = len(by_severity["warning"])
@@ -163,15 +164,14 @@ def settings_section(fit: Fit) -> Section:
         ("model", f"{fit.model} (SHA-256 of the file: {settings.get('source_hash', 'unknown')})"),
         ("sampler", f"NUTS, {sampler}, seed {settings.get('seed', 'unknown')}"),
         ("text components", str(len(fit.capability.components))),
-        ("components from", f"{len(fit.capability.fitted_on)} backbones ({fit.capability.population})"),
+        (
+            "components from",
+            f"{counted(len(fit.capability.fitted_on), 'backbone')} ({fit.capability.population})",
+        ),
         ("D_ref", f"{short_count(study.volume_ref or 1)} {study.volume_unit}"),
         ("versions", versions),
     ]
-    sources = [*study.runs.get("source", ()), *study.backbones.get("source", ())]
-    if study.scores is not None and "source" in study.scores:
-        sources = [*study.scores["source"], *sources]
-    listed = list(dict.fromkeys(str(source) for source in sources if source == source and source))
-    cited = [Note("source", source) for source in listed]
+    cited = [Note("source", source) for source in study.sources]
     parts: list[Part] = [Definitions(items)]
     if cited:
         parts.append(Notes(cited, folded=counted(len(cited), "source")))

@@ -13,7 +13,7 @@ from bayescdm.intervals import interval_columns
 from bayescdm.predict import LawDraws, predict_draws
 from bayescdm.report.parts import Slider, Step, Strip
 from bayescdm.tables import Column, table
-from bayescdm.wording import short_count, short_names
+from bayescdm.wording import counted, short_count, short_names
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
@@ -125,7 +125,7 @@ def volume_slider(fit: Fit, answer: Answer, *, mark: str = "as asked") -> Slider
             start, label = len(steps), f"{label}, {mark}"
         rows = rows.assign(backbone=short_names(rows["backbone"]))
         strips = [Strip.of(*ends, span=span) for ends in rows[[lower, "mean", upper]].to_numpy()]
-        caption = f"First {len(rows)} of {len(answer.ranking)} candidates at {label}"
+        caption = f"First {len(rows)} of {counted(len(answer.ranking), 'candidate')} at {label}"
         laid_out = table(f"volumes-{len(steps)}", caption, rows, shown, converged=answer.converged)
         steps.append(Step(label, laid_out, strips))
     first = by_volume[by_volume["place"] == 1].reset_index(drop=True)
