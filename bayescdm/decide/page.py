@@ -158,6 +158,7 @@ def _pairs(fit: Fit, choice: Choice) -> Section:
         stamp(ax, fit)
         return drawing
 
+    first = f"; the first {cells} of {len(choice.ranking)}" if cells < len(choice.ranking) else ""
     p = choice.pairs.to_numpy()
     above = p[np.triu_indices(len(p), 1)]
     told = int(((above >= prob) | (above <= 1 - prob)).sum())
@@ -170,9 +171,7 @@ def _pairs(fit: Fit, choice: Choice) -> Section:
     differences = choice.differences.reset_index()
     columns = difference_columns(kind, prob, asked["equivalent"])
     parts: list[Part] = [
-        figure(
-            "matrix", "Probability that the row is better than the column, by draws of both.", draw_matrix
-        ),
+        figure("matrix", f"Probability that the row is better than the column{first}.", draw_matrix),
         figure("difference", f"{caption}.", draw_differences),
         table("differences", caption, differences, columns, converged=choice.converged),
         figure("ranks", f"Probability of each rank ({kind}). {_where(choice)}.", draw_rank_distribution),
