@@ -265,6 +265,6 @@ def size_in_words(fit: Fit) -> list[str]:
     return [
         f"Model {fit.model} does not use the size of a backbone. On open-vlm, with one family left out at a "
         f"time, transfer_size, which does, is off by {better:.2f} points on average, {fit.model} by "
-        f"{worse:.2f}; `bayescdm validate STUDY --model transfer_size` says what it does on a study, and "
-        "`--model transfer_size` answers with it."
+        f"{worse:.2f}; bayescdm validate STUDY --model transfer_size says what it does on a study, and "
+        "--model transfer_size answers with it."
     ]
