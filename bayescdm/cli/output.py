@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bayescdm.fit import Fit
     from bayescdm.tables import Column, Table
 
-__all__ = ["NOT_CONVERGED", "end", "print_json", "print_table", "progress", "show_frame"]
+__all__ = ["NOT_CONVERGED", "end", "print_json", "print_table", "progress", "show_frame", "watching"]
 
 #: Exit status when results are shown that did not converge.
 NOT_CONVERGED = 3
@@ -128,7 +128,7 @@ def show_frame(
 
 
 def progress(message: str) -> bool:
-    """Say on stderr what is going to take a while, if somebody is watching; a pipe hears nothing.
+    """Say on stderr what is going to take minutes, whoever listens: in a pipe a silent program looks dead.
 
     Parameters
     ----------
@@ -139,10 +139,14 @@ def progress(message: str) -> bool:
     bool
         Whether somebody is watching, and a bar shall be drawn.
     """
-    watched = sys.stderr.isatty()
-    if watched:
+    typer.echo(message, err=True)
+    return sys.stderr.isatty()
+
+
+def watching(message: str) -> None:
+    """Say on stderr what takes seconds, if somebody is watching."""
+    if sys.stderr.isatty():
         typer.echo(message, err=True)
-    return watched
 
 
 def end(fit: Fit) -> None:
