@@ -65,7 +65,7 @@ def test_ctrl_c_before_any_draw_writes_nothing(run, tmp_path, monkeypatch):
     monkeypatch.setattr(FITS, "compile_model", stop)
     result = run("fit", "open-vlm", "--out", "fit.nc")
     assert result.exit_code == 130
-    assert result.stderr.splitlines()[1:] == ["stopped: nothing was written"]
+    assert result.stderr.splitlines() == ["stopped: nothing was written"]
     assert result.stdout == ""
     assert not list(tmp_path.iterdir())
 
@@ -92,7 +92,7 @@ def test_without_a_folder_nothing_can_go_on_and_that_is_said(run, monkeypatch):
     monkeypatch.setattr(VALIDATION, "prepare_refits", stop)
     result = run("validate", "open-vlm")
     assert result.exit_code == 130
-    assert result.stderr.splitlines()[1:] == ["stopped: give --out to keep finished refits"]
+    assert result.stderr.splitlines() == ["stopped: give --out to keep finished refits"]
 
 
 # --- full disks -------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from bayescdm.cli.frame import (
     Unscored,
     app,
 )
-from bayescdm.cli.output import end, print_json, print_table, progress, watching
+from bayescdm.cli.output import end, print_json, print_table, progress
 from bayescdm.intervals import check_probability
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def choose(
     if report is not None:
         from bayescdm.decide.page import choice_document
 
-        watching(f"{fitted.study.name}: drawing the page")
+        progress(f"{fitted.study.name}: drawing the page")
         choice_document(fitted, choice).write(report, overwrite=replace)
     if as_json:
         print_json({"report": None if report is None else str(report), **choice.to_dict()})

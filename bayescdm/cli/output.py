@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bayescdm.fit import Fit
     from bayescdm.tables import Column, Table
 
-__all__ = ["NOT_CONVERGED", "end", "print_json", "print_table", "progress", "show_frame", "watching"]
+__all__ = ["NOT_CONVERGED", "end", "print_json", "print_table", "progress", "show_frame"]
 
 #: Exit status when results are shown that did not converge.
 NOT_CONVERGED = 3
@@ -128,7 +128,7 @@ def show_frame(
 
 
 def progress(message: str) -> bool:
-    """Say on stderr what is going to take minutes, whoever listens: in a pipe a silent program looks dead.
+    """Say on stderr what is going to take a while, if somebody is watching; a pipe hears nothing.
 
     Parameters
     ----------
@@ -139,14 +139,10 @@ def progress(message: str) -> bool:
     bool
         Whether somebody is watching, and a bar shall be drawn.
     """
-    typer.echo(message, err=True)
-    return sys.stderr.isatty()
-
-
-def watching(message: str) -> None:
-    """Say on stderr what takes seconds, if somebody is watching."""
-    if sys.stderr.isatty():
+    watched = sys.stderr.isatty()
+    if watched:
         typer.echo(message, err=True)
+    return watched
 
 
 def end(fit: Fit) -> None:

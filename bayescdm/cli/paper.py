@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bayescdm.cli.frame import AsJson, Overwrite, Prob, Seed, TableOut, app
-from bayescdm.cli.output import NOT_CONVERGED, progress, show_frame, watching
+from bayescdm.cli.output import NOT_CONVERGED, progress, show_frame
 
 __all__: list[str] = []
 
@@ -53,7 +53,7 @@ def paper(
         families=families,
         cut=largest,
         seed=seed,
-        report=lambda step: watching(f"  {step}"),
+        report=lambda step: progress(f"  {step}"),
     )
     table = published_against_ours(fits, prob=prob)
     show_frame(

@@ -23,7 +23,7 @@ from bayescdm.cli.frame import (
     Unscored,
     app,
 )
-from bayescdm.cli.output import end, print_json, print_table, progress, watching
+from bayescdm.cli.output import end, print_json, print_table, progress
 from bayescdm.errors import RequestError, unknown_name
 from bayescdm.intervals import check_probability
 
@@ -152,7 +152,7 @@ def _report_answer(
     from bayescdm.report.make import answer_document
 
     answered = answer(fitted, **asked)
-    watching(f"{fitted.study.name}: drawing the report")
+    progress(f"{fitted.study.name}: drawing the report")
     document = answer_document(fitted, answered, sensitivity_fit=refit)
     document.write(place, format=format, overwrite=overwrite)
     if as_json:
@@ -179,7 +179,7 @@ def _report_family(
 
     told: FamilyReport | FamilyReports
     told = family_reports(fitted, **asked) if family == ALL else family_report(fitted, family, **asked)
-    watching(f"{fitted.study.name}: drawing the report")
+    progress(f"{fitted.study.name}: drawing the report")
     document = told.document()
     document.write(place, format=format, overwrite=overwrite)
     if as_json:
