@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import huber
@@ -88,6 +88,9 @@ def test_objective_is_the_one_written_down(fit):
     delta=st.sampled_from([1e-4, 1e-2, 1.0]),
     penalty=st.sampled_from([0.0, 1.0, 1e4]),
 )
+# Some residuals within a small δ come and go: hundreds of steps.
+@example(seed=500, components=3, recipes=5, delta=1e-4, penalty=0.0)
+@example(seed=6798, components=2, recipes=3, delta=1e-4, penalty=0.0)
 def test_inner_solution_meets_the_optimality_conditions(seed, components, recipes, delta, penalty):
     arrays, _ = simulated_arrays(seed, components, backbones=9, volumes=4, recipes=recipes)
     problem, _ = pose(*arrays, delta=delta, penalty=penalty, weights=None)

@@ -9,7 +9,7 @@ from bayescdm.pointfit.objective import DELTA, LOWER, PENALTY, Problem, Solution
 #: Relative curvature added so that steps exist along what the runs leave open; it does not move the minimum.
 DAMPING = 1e-9
 #: Steps of the inner solution; ten are common, and only what the runs hardly determine takes many.
-MOST_STEPS = 100
+MOST_STEPS = 1000
 #: Relative gradient on the sphere that counts as stationary.
 STATIONARY = 1e-6
 
