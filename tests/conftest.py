@@ -1,5 +1,7 @@
 """Fits that several test modules share: real ones, sampled once a session, and one whose draws are known."""
 
+import signal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +14,14 @@ from bayescdm.modelfiles import load_model
 from bayescdm.modeling import model_data
 from bayescdm.sampling import compile_model
 from bayescdm.study import VARIANTS, Study
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c_is_heard():
+    """Shells start jobs in the background with Ctrl-C ignored; tests of it would then sample for hours."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")
