@@ -193,3 +193,9 @@ def test_samples_are_no_tokens():
     fit = fit_loss_points(openclip_points(), starts=2)
     with pytest.raises(RequestError, match="image–text samples"):
         ComputeLaw.from_fit(fit)
+
+
+def test_the_loss_curve_is_as_dense_out_to_a_far_size_as_around_the_optimum():
+    curve = allocate(1e21, sizes=["300B"]).curve
+    assert curve["params"].max() == pytest.approx(3e11, rel=0.1)
+    assert np.diff(np.log(curve["params"])).max() < 0.1

@@ -180,13 +180,18 @@ def test_sliders_work_from_the_keyboard(page):
     assert "served=2000000000000" in page.run("return location.hash")
 
 
-def test_a_count_that_cannot_be_read_is_marked_and_changes_nothing(page):
+@pytest.mark.parametrize("typed", ["many", "7"])
+def test_a_count_that_cannot_be_read_is_marked_and_changes_nothing(page, typed):
     page.open(page.url + "#flops=1e21&params=1e9")
     before = shown(page, "best-params")
     page.run(
-        "const f = document.querySelector('#served'); f.value = 'many'; f.dispatchEvent(new Event('input'))"
+        f"const f = document.querySelector('#served'); f.value = '{typed}';"
+        "f.dispatchEvent(new Event('input'))"
     )
     assert page.run("return document.querySelector('#served').getAttribute('aria-invalid')") == "true"
+    assert f"{typed} is not an absolute count" in page.run(
+        "return document.querySelector('#served-hint').textContent"
+    )
     assert shown(page, "best-params") == before
 
 

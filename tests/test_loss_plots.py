@@ -1,6 +1,7 @@
 """Plots of loss laws show what they are about and mark what lies outside the fitted range."""
 
 import inspect
+from dataclasses import replace
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -143,3 +144,12 @@ def test_given_axes_are_drawn_on():
     figure, ax = plt.subplots()
     assert plots.plot_loss_curve(allocate(1e21), ax=ax) is ax
     assert not figure.legends
+
+
+def test_the_legend_of_a_law_with_a_long_name_stays_inside_the_picture():
+    law = replace(preset(), name="posterior of simulated loss logs (compute law), family Falcon3")
+    ax = plots.plot_loss_curve(allocate(1e21, law, sizes=["7B"]))
+    figure = ax.figure
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert box.x1 <= figure.bbox.x1

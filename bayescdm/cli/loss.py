@@ -16,6 +16,7 @@ from bayescdm.errors import RequestError, unknown_name
 
 if TYPE_CHECKING:
     from bayescdm.loss.allocate import Allocation
+    from bayescdm.loss.fit import LossFit
     from bayescdm.loss.scope import Scope
     from bayescdm.loss.study import LossStudy
 
@@ -111,7 +112,7 @@ def loss(
     else:
         typer.echo(fit.describe(prob=prob))
         if out is not None:
-            typer.echo(f"\nsaved to {out}; `bayescdm allocate --flops 1e21 --fit {out}` reads it")
+            typer.echo(f"\nsaved to {out}{_what_reads(fit, out)}")
     if not fit.diagnose().converged:
         raise typer.Exit(NOT_CONVERGED)
 
@@ -274,6 +275,13 @@ def _titles(pairs: list[str], option: str = "--column") -> dict[str, str]:
                 f"{'loss=nll' if option == '--column' else 'metric=...'}"
             )
     return dict(pair.split("=", 1) for pair in pairs)
+
+
+def _what_reads(fit: LossFit, out: Path) -> str:
+    """Name the command that goes on with a fit; laws without tokens in them allocate nothing."""
+    if "token" not in fit.scope.units.get("volume", ""):
+        return ""
+    return f"; `bayescdm allocate --flops 1e21 --fit {out}` reads it"
 
 
 def _usual_law(logs: str, study: LossStudy) -> str:

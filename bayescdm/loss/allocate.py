@@ -390,7 +390,7 @@ def allocate(
     affordable = asked[tokens_left(budget, asked, served) > 0]
     if len(asked) and not len(affordable):
         raise RequestError(_unaffordable(budget, served, asked))
-    around = optimum.loc["params", "value"] * np.geomspace(1 / REACH, REACH, 81)
+    around = _sizes_around(optimum.loc["params", "value"], affordable)
     curve = _curve(law, budget, served, np.union1d(around, affordable), least, prob)
     if not law.has_draws:
         optimum, curve = optimum[["value"]], curve.drop(columns=[lower, upper])
@@ -409,6 +409,15 @@ def allocate(
     else:
         notes.append(SERVED)
     return Allocation(budget, served, prob, law, optimum, curve, compared, bool(outside), tuple(notes))
+
+
+def _sizes_around(best: float, asked: np.ndarray) -> np.ndarray:
+    """Sizes of the loss curve, as dense out to the sizes asked for as around the optimum."""
+    apart = 2 * np.log(REACH) / 80
+    low = min([best / REACH, *asked])
+    high = max([best * REACH, *asked])
+    below, above = (np.ceil(np.log(reach) / apart) for reach in (best / low, high / best))
+    return best * np.exp(apart * np.arange(-max(below, 40), max(above, 40) + 1))
 
 
 def _unaffordable(flops: float, served: float, params: np.ndarray) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from textwrap import fill
 
 import numpy as np
 import pandas as pd
@@ -54,7 +55,8 @@ def plot_loss_curve(allocation: Allocation, *, ax: Axes | None = None) -> Axes:
     new, ax = ax is None, new_axes(ax, (5.4, 3.4))
     colours, curve = palette(ax), allocation.curve
     colour = colours.series[0]
-    handles: list = [Line2D([], [], color=colour, label=allocation.law.name)]
+    # A long name would push the other half of the legend out of the picture.
+    handles: list = [Line2D([], [], color=colour, label=fill(allocation.law.name, 36))]
     if allocation.law.has_draws:
         lower, upper = interval_columns("law", allocation.prob)
         ax.fill_between(curve["params"], curve[lower], curve[upper], color=colour, alpha=0.3, linewidth=0)
