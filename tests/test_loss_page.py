@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -231,3 +232,14 @@ def test_counts_are_written_as_python_writes_them(page):
     page.open(page.url)
     for value in (7e10, 500e9, 1.5e9, 2.5e12, 999_600, 12.344e6, 1e7):
         assert page.run("return count(arguments[0])", value) == short_count(value)
+
+
+def test_draws_that_did_not_converge_are_announced_before_any_number_and_in_each_table(page, tmp_path):
+    note = Note("not-converged", "NOT CONVERGED: 3 divergences", "warning")
+    law = replace(made_up_draws(), notes=(note,))
+    page.open(write_explorer(tmp_path / "bad.html", [law, preset()]).as_uri())
+    words = page.text("main")
+    assert words.index("NOT CONVERGED: 3 divergences") < words.index("Budget")
+    assert words.count("(NOT CONVERGED)") == 2
+    page.open(page.url)
+    assert "NOT CONVERGED" not in page.text("main")

@@ -111,4 +111,6 @@ def write_explorer(
 def _encoded(law: ComputeLaw) -> dict[str, object]:
     """Constants of all draws, a list for each, and what the reader must know."""
     constants = {name: getattr(law, name).tolist() for name in CONSTANTS}
-    return {"name": law.name, "constants": constants, "notes": [note.message for note in law.notes]}
+    problem = " ".join(note.message for note in law.notes if note.code == "not-converged")
+    told = [note.message for note in law.notes if note.code != "not-converged"]
+    return {"name": law.name, "constants": constants, "notes": told, "problem": problem}
