@@ -288,7 +288,7 @@ class Allocation:
         names = {"params": "parameters N*", "tokens": "tokens D*", "loss": self.scope.metric}
         names |= {"tokens_per_parameter": "tokens per parameter"}
         names |= {"exponent_params": "N* grows as C^", "exponent_tokens": "D* grows as C^"}
-        served = f" and {self.tokens_served:.3g} tokens served" if self.tokens_served else ""
+        served = f" and for serving {self.tokens_served:.3g} tokens" if self.tokens_served else ""
         kind = "median" if self.law.has_draws else "value"
         lines = [
             f"{self.flops:.3g} FLOPs for training{served}, {self.law.name}",

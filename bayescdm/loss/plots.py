@@ -78,8 +78,9 @@ def plot_loss_curve(allocation: Allocation, *, ax: Axes | None = None) -> Axes:
     _counts_below(ax, "model size N (parameters)")
     ax.set_xlim(near["params"].min() / 1.1, near["params"].max() * 1.1)
     ax.set_ylabel(f"{allocation.scope.metric} ({allocation.scope.units['metric']})")
-    served = f" and {short_count(allocation.tokens_served)} tokens served" if allocation.tokens_served else ""
-    ax.set_title(f"{_flops(allocation.flops)} FLOPs of training{served}")
+    served = allocation.tokens_served
+    serving = f" and serving {short_count(served)} tokens" if served else ""
+    ax.set_title(f"{_flops(allocation.flops)} FLOPs of training{serving}")
     if new:
         legend_above(ax, handles, columns=(1, 2))
     return ax
