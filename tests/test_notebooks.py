@@ -1,12 +1,15 @@
 """Notebooks stand in the repository as they ran: in order, without errors, without traces of a machine."""
 
 import os
+import re
 from pathlib import Path
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
+#: A path from the root of a file system; not the end of an address, of a tag or of a picture's letters.
+ABSOLUTE_PATH = re.compile(r"(?<![\w.:/<)+=-])/[A-Za-z][\w.+-]*/[^\s\"']*|file://")
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 
 
@@ -25,7 +28,15 @@ def test_notebook_was_executed_in_order_and_without_errors(path):
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_names_no_place_on_a_machine(path):
     text = path.read_text(encoding="utf-8")
-    assert not [place for place in ("/tmp/", "/home/", "/root/", "/work/", "/Users/") if place in text]
+    assert not [place for place in ("/tmp/", "/home/", "/root/", "/Users/") if place in text]
+    assert not ABSOLUTE_PATH.findall(text.replace("\\n", "\n"))
+
+
+def test_a_path_is_told_from_addresses_tags_and_pictures():
+    for place in ("File /srv/me/run.py", '"/data/runs.csv"', "\n/opt/venv/lib/x.py", "file:///a"):
+        assert ABSOLUTE_PATH.search(place), place
+    for other in ("https://a.org/b/c", "<b>x</b>", "image/png", "docs/inputs.md", "iVBOR/ab/c+/de/="):
+        assert not ABSOLUTE_PATH.search(other), other
 
 
 def kinds(notebook):
