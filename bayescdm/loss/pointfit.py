@@ -7,8 +7,9 @@ of a term there hardly moves when its exponent does, and a change of units chang
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from bayescdm.laws import capability_loss, compute_loss, contrastive_error
 from bayescdm.loss.prediction import LossPrediction
 from bayescdm.loss.scope import Scope
 from bayescdm.loss.study import LossStudy
+from bayescdm.tracking import tracked
 
 __all__ = ["DELTA", "LAWS", "HuberObjective", "LossPointFit", "capability_direction", "fit_loss_points"]
 
@@ -322,17 +324,18 @@ def fit_loss_points(
         Z = study.component_scores[study.run_of_point]
         design = _capability_design(Z, log_volume, float(log_loss.mean()))
     rng = np.random.default_rng(seed)
+    bar = partial(tracked, progress=progress, transient=True)
 
     objective = HuberObjective(design.terms, log_loss, np.ones(len(log_loss)), delta)
     points = [design.draw_start(rng, float(log_loss.mean())) for _ in range(starts)]
     resampled = [replace(objective, weights=_resampled_weights(study, rng)) for _ in range(resamples)]
     # The optimiser's own matrices are 5 × 5: threads of the linear-algebra library only wait for each other.
     with threadpool_limits(1, user_api="blas"):
-        direct = [_search(objective, x, design.bounds) for x in _track(points, "starts", progress)]
+        direct = [_search(objective, x, design.bounds) for x in bar(points, "starts")]
         some = points[: max(1, starts // 4)]
-        projected = [_project(objective, x, design) for x in _track(some, "variable projection", progress)]
+        projected = [_project(objective, x, design) for x in bar(some, "variable projection")]
         best = min(direct + projected, key=lambda found: found.fun)
-        fits = [_search(other, best.x, design.bounds).x for other in _track(resampled, "resamples", progress)]
+        fits = [_search(other, best.x, design.bounds).x for other in bar(resampled, "resamples")]
     tables = None
     if resamples:
         tables = pd.DataFrame([_natural(law, x, study) for x in fits]).drop(columns="w", errors="ignore")
@@ -351,16 +354,6 @@ def fit_loss_points(
         scope=study.scope,
         notes=(*study.notes, *_notes(best, design, direct, projected, study, resamples)),
     )
-
-
-def _track[T](steps: Sequence[T], what: str, progress: bool) -> Iterable[T]:
-    """Show the steps as they are taken, on standard error."""
-    if not progress or not steps:
-        return steps
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(steps, description=what, console=Console(stderr=True), transient=True)
 
 
 def _search(objective: HuberObjective, x: np.ndarray, bounds: np.ndarray) -> OptimizeResult:

@@ -19,6 +19,7 @@ from bayescdm.pointfit import point_fit
 from bayescdm.reading import load_study
 from bayescdm.sampling import SamplerSettings
 from bayescdm.study import Study
+from bayescdm.tracking import tracked
 from bayescdm.validate.folds import By, Fold, make_folds
 from bayescdm.validate.judge import (
     PROBABILITIES,
@@ -121,10 +122,8 @@ def compare_predictors(
     plan = _Plan(study, folds, components, None if store is None else Path(store), seed, settings)
     scored = {}
     for name in names:
-        steps = _track(
-            plan.point_fits() if name == POINT_FIT else plan.refits(name), name, len(folds), progress
-        )
-        scored[name] = list(_track(steps, name, len(folds), progress))
+        steps = plan.point_fits() if name == POINT_FIT else plan.refits(name)
+        scored[name] = list(tracked(steps, name, progress=progress, total=len(folds)))
     table = pd.DataFrame(
         [_summary(way, name, scored[name], scored[names[0]]) for way in by for name in names]
     )
@@ -282,12 +281,3 @@ def _summary(by: By, name: str, scored: list[_Scored], reference: list[_Scored])
         "crps_difference_se": error,
         "converged": int(all(part.converged for part in mine)),
     }
-
-
-def _track(steps: Iterator[_Scored], name: str, total: int, progress: bool) -> Iterator[_Scored]:
-    if not progress:
-        return steps
-    from rich.console import Console
-    from rich.progress import track
-
-    return iter(track(steps, description=name, total=total, console=Console(stderr=True)))

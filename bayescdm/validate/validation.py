@@ -16,7 +16,8 @@ from bayescdm.modelfiles import load_model
 from bayescdm.reading import load_study
 from bayescdm.sampling import SamplerSettings
 from bayescdm.study import Study
-from bayescdm.validate.folds import SIZE_CUT, By, Fold, make_folds
+from bayescdm.tracking import tracked
+from bayescdm.validate.folds import SIZE_CUT, By, make_folds
 from bayescdm.validate.judge import convergence, score_fold, summarise_rows, trajectories
 from bayescdm.validate.refit import REFIT_SETTINGS, components_without, prepare_refits
 
@@ -205,7 +206,7 @@ def validate(
         store=None if store is None else Path(store),
     )
     rows, tables, lines = [], [], []
-    for fold in _track(folds, progress):
+    for fold in tracked(folds, "exact refits", progress=progress):
         fit = refitter.refit(fold)
         scored, log_densities = score_fold(fit, fold, by=by, seed=seed)
         rows.append(scored)
@@ -268,13 +269,3 @@ def _notes(rows: pd.DataFrame, folds: pd.DataFrame) -> tuple[Note, ...]:
         )
         notes.append(Note("joint-elpd-unreliable", message, "warning", "folds"))
     return tuple(notes)
-
-
-def _track(folds: Sequence[Fold], progress: bool) -> Any:
-    """Folds, with a bar on standard error if asked for."""
-    if not progress:
-        return folds
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(folds, description="exact refits", console=Console(stderr=True))
