@@ -6,15 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from browser import browser, missing
+from browser import RIGHT, TAB, browser, missing
 
 from bayescdm.describe import short_count
 from bayescdm.errors import Note, RequestError
 from bayescdm.loss.allocate import ComputeLaw, allocate, preset
 from bayescdm.loss.page import DRAWS, explorer_page, write_explorer
 from bayescdm.loss.scope import CHINCHILLA_SCOPE, Scope
-
-ARROW_RIGHT, TAB = "\ue014", "\ue004"
 
 
 def made_up_draws(n=3 * DRAWS):
@@ -166,12 +164,12 @@ def test_sliders_work_from_the_keyboard(page):
     page.open(page.url + "#flops=1e21&params=1e9")
     page.press(TAB)
     assert page.run("return document.activeElement.id") == "flops"
-    page.press(ARROW_RIGHT, ARROW_RIGHT)
+    page.press(RIGHT, RIGHT)
     assert shown(page, "flops-out") == "1.26e21"
     page.press(TAB)
     assert page.run("return document.activeElement.id") == "params"
     before = float(shown(page, "chosen-excess"))
-    page.press(*[ARROW_RIGHT] * 5)
+    page.press(*[RIGHT] * 5)
     assert page.run("return document.activeElement.getAttribute('aria-valuetext')") == "1.259B parameters"
     assert float(shown(page, "chosen-excess")) < before
     page.press(TAB, "2", "T")
@@ -193,6 +191,9 @@ def test_a_count_that_cannot_be_read_is_marked_and_changes_nothing(page, typed):
     assert f"{typed} is not an absolute count" in page.run(
         "return document.querySelector('#served-hint').textContent"
     )
+    assert shown(page, "best-params") == before
+    page.open(page.url + f"#flops=1e21&params=1e9&served={typed}")
+    assert page.run("return document.querySelector('#served').value") == "0", "nor does a link that says so"
     assert shown(page, "best-params") == before
 
 

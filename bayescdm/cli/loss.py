@@ -278,10 +278,15 @@ def _titles(pairs: list[str], option: str = "--column") -> dict[str, str]:
 
 
 def _what_reads(fit: LossFit, out: Path) -> str:
-    """Name the command that goes on with a fit; laws without tokens in them allocate nothing."""
-    if "token" not in fit.scope.units.get("volume", ""):
+    """Name the command that goes on with a fit, if there is one."""
+    from bayescdm.loss.allocate import families_of_law
+
+    try:
+        families = families_of_law(fit)
+    except RequestError:
         return ""
-    return f"; `bayescdm allocate --flops 1e21 --fit {out}` reads it"
+    family = f" --family '{families[0]}'" if families else ""
+    return f"; `bayescdm allocate --flops 1e21 --fit {out}{family}` reads it"
 
 
 def _usual_law(logs: str, study: LossStudy) -> str:

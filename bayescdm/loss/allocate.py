@@ -44,6 +44,10 @@ SERVED = Note(
 )
 
 
+#: Constants of the law, as posteriors and point fits name them.
+CONSTANTS = ("A", "B", "E", "alpha", "beta")
+
+
 @dataclass(frozen=True)
 class ComputeLaw:
     """L = A/N^α + B/D^β + E with one set of constants, or with draws of them.
@@ -94,25 +98,20 @@ class ComputeLaw:
         NotFoundError
             The family is not one of the fit's.
         """
-        names = ("A", "B", "E", "alpha", "beta")
         if isinstance(fit, LossPointFit):
             if fit.law != "compute":
                 raise RequestError(f"parameters and tokens cannot be allocated by the {fit.law} law")
-            constants = {name: np.atleast_1d(fit.parameters[name]) for name in names}
+            constants = {name: np.atleast_1d(fit.parameters[name]) for name in CONSTANTS}
             _require_tokens(fit.scope)
             return cls("point fit", **constants, scope=fit.scope, notes=(*fit.notes, *_own_notes(fit.scope)))
-        _require_tokens(fit.scope)
-        posterior = fit.posterior
-        if not set(names) <= set(posterior) or "component" in posterior.dims:
-            raise RequestError(f"parameters and tokens cannot be allocated by the law of {fit.model}")
-        if "family" in posterior["E"].dims:
-            families = [str(label) for label in posterior["family"].to_numpy()]
+        families, posterior = families_of_law(fit), fit.posterior
+        if families:
             if family is None:
                 raise RequestError(f"this law differs by family: name one of {', '.join(families)}")
             if family not in families:
                 raise unknown_name("family", family, families)
             posterior = posterior.sel(family=family)
-        constants = {name: posterior[name].to_numpy().ravel() for name in names}
+        constants = {name: posterior[name].to_numpy().ravel() for name in CONSTANTS}
         notes = (*fit.diagnose().notes, *fit.notes, *fit.study.notes, *_own_notes(fit.scope))
         name, scope = f"posterior of {fit.study.name}", fit.scope
         if family is not None:
@@ -163,6 +162,31 @@ class ComputeLaw:
             low, high = np.where(grow, middle, low), np.where(grow, high, middle)
         N = np.exp(low)
         return N, tokens_left(flops, N, tokens_served)
+
+
+def families_of_law(fit: LossFit) -> list[str]:
+    """Return the families that have constants of their own; none where one law in N and D holds for all.
+
+    Parameters
+    ----------
+    fit : LossFit
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    RequestError
+        The fit is of another law, which allocates nothing.
+    """
+    _require_tokens(fit.scope)
+    posterior = fit.posterior
+    if not set(CONSTANTS) <= set(posterior) or "component" in posterior.dims:
+        raise RequestError(f"parameters and tokens cannot be allocated by the law of {fit.model}")
+    if "family" not in posterior["E"].dims:
+        return []
+    return [str(label) for label in posterior["family"].to_numpy()]
 
 
 def _scope_of_family(fit: LossFit, family: str) -> Scope:

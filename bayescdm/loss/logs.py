@@ -405,12 +405,15 @@ def _with_volume(points: pd.DataFrame, described: pd.DataFrame, logs: _Logs) -> 
     return points.assign(volume=volume)
 
 
+def _losses_were(n: int) -> str:
+    return "1 loss was" if n == 1 else f"{n} losses were"
+
+
 def _without_untrained(points: pd.DataFrame, logs: _Logs) -> pd.DataFrame:
     """Leave out what was logged before any token was seen: no law speaks of D = 0."""
     untrained = (points["volume"] == 0).to_numpy()
     if untrained.any():
-        subject = "1 loss was" if untrained.sum() == 1 else f"{untrained.sum()} losses were"
-        message = f"{subject} logged before any token was seen (step 0) and left out"
+        message = f"{_losses_were(untrained.sum())} logged before any token was seen (step 0) and left out"
         logs.notes.append(Note("untrained-left-out", message))
     return points[~untrained]
 
@@ -436,7 +439,7 @@ def _in_order(points: pd.DataFrame, logs: _Logs) -> pd.DataFrame:
     by = "step" if "step" in points and points["step"].notna().all() else "volume"
     twice = points.duplicated(["run", by], keep="last")
     if twice.any():
-        message = f"{twice.sum()} losses were logged again at the same {by}; the later ones are kept"
+        message = f"{_losses_were(twice.sum())} logged again at the same {by}; the later ones are kept"
         logs.notes.append(Note("logged-twice", message, "warning"))
     runs = pd.Categorical(points["run"], categories=points["run"].unique())
     ordered = points[~twice].assign(_run=runs[~twice]).sort_values(["_run", by], kind="stable")

@@ -9,7 +9,7 @@ from pathlib import Path
 from bayescdm.atomic import replacing
 from bayescdm.errors import RequestError
 from bayescdm.intervals import check_probability
-from bayescdm.loss.allocate import SERVED, SERVING, ComputeLaw
+from bayescdm.loss.allocate import CONSTANTS, SERVED, SERVING, ComputeLaw
 from bayescdm.loss.scope import CHINCHILLA_SCOPE
 
 __all__ = ["explorer_page", "write_explorer"]
@@ -17,7 +17,6 @@ __all__ = ["explorer_page", "write_explorer"]
 TEMPLATE = Path(__file__).with_name("explorer.html")
 #: Draws behind the band of the curve, where no digit is read off: a slider must stay fluid. Numbers use all.
 DRAWS = 200
-CONSTANTS = ("A", "B", "E", "alpha", "beta")
 
 
 def explorer_page(
