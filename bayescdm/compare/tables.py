@@ -7,7 +7,12 @@ import pandas as pd
 
 from bayescdm.intervals import Kind, check_probability, interval_columns
 
-__all__ = ["interval", "summarised", "with_prior_ratio"]
+__all__ = ["greater", "interval", "single_interval", "summarised", "with_prior_ratio"]
+
+
+def greater(margin: np.ndarray) -> np.ndarray:
+    """Probability that a difference is above zero, over the first axis; ties count half."""
+    return (margin > 0).mean(0) + (margin == 0).mean(0) / 2
 
 
 def interval(values: np.ndarray, kind: Kind, prob: float, *, of: str = "") -> dict[str, np.ndarray]:
@@ -25,6 +30,22 @@ def interval(values: np.ndarray, kind: Kind, prob: float, *, of: str = "") -> di
     """
     tail = (1 - check_probability(prob)) / 2
     return dict(zip(interval_columns(kind, prob, of=of), np.quantile(values, [tail, 1 - tail], axis=0)))
+
+
+def single_interval(values: np.ndarray, kind: Kind, prob: float, *, of: str = "") -> dict[str, float]:
+    """Equal-tailed interval of one quantity, by column name.
+
+    Parameters
+    ----------
+    values : ndarray, (sample,)
+    kind, prob, of
+        As for `interval`.
+
+    Returns
+    -------
+    dict of str to float
+    """
+    return {name: float(bound) for name, bound in interval(values, kind, prob, of=of).items()}
 
 
 def summarised(values: np.ndarray, kind: Kind, prob: float, *, of: str = "") -> dict[str, np.ndarray]:

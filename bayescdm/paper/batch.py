@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayescdm.compare.tables import interval
+from bayescdm.compare.tables import interval, single_interval
 from bayescdm.errors import InputError, NotFoundError, RequestError, unknown_name
 from bayescdm.intervals import check_probability
 from bayescdm.predict.candidates import Candidates
@@ -237,7 +237,7 @@ class BatchFit:
                 "quantity": name,
                 "mean": float(values.mean()),
                 "sd": float(values.std()),
-                **{key: float(bound) for key, bound in interval(values, "posterior", prob).items()},
+                **single_interval(values, "posterior", prob),
                 "p_positive": float((values > 0).mean()),
             }
             for name, values in draws.items()
@@ -271,7 +271,12 @@ class BatchFit:
         -------
         DataArray, (sample, backbone, volume)
         """
-        x = _predictor_draws(self.fit, candidates, volumes, self.predictor, len(self.alpha))
+        return self._draws_at(self._predictor(candidates, volumes), kind, seed)
+
+    def _predictor(self, candidates: Candidates, volumes: float | Sequence[float]) -> xr.DataArray:
+        return _predictor_draws(self.fit, candidates, volumes, self.predictor, len(self.alpha))
+
+    def _draws_at(self, x: xr.DataArray, kind: Literal["law", "backbone", "run"], seed: int) -> xr.DataArray:
         values = self.alpha[:, None, None] + self.beta[:, None, None] * (x - self.centre[:, None, None])
         rng = np.random.default_rng([seed, 4])
         if kind in ("backbone", "run"):
@@ -309,8 +314,8 @@ class BatchFit:
             samples) with its interval, ``tuned`` (1 where the backbone was), ``extrapolation`` (1 where x
             lies outside the tuned points in most draws).
         """
-        values = self.draws(candidates, volumes=volumes, kind=kind, seed=seed)
-        x = _predictor_draws(self.fit, candidates, volumes, self.predictor, len(self.alpha))
+        x = self._predictor(candidates, volumes)
+        values = self._draws_at(x, kind, seed)
         seen = _of_points(self.fit, self.points, self.predictor, len(self.alpha))
         outside = (x < seen.min(1)[:, None, None]) | (x > seen.max(1)[:, None, None])
         flat = values.to_numpy().reshape(len(self.alpha), -1)

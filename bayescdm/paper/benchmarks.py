@@ -9,6 +9,7 @@ import pandas as pd
 
 from bayescdm.compare.tables import interval, summarised
 from bayescdm.datasets import paper_table
+from bayescdm.paper.claims import verdicts
 from bayescdm.predict import LawDraws
 
 if TYPE_CHECKING:
@@ -122,9 +123,7 @@ def coefficient_claims(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
             **interval(values, "posterior", prob),
             "p_claim": p_claim,
             "p_tax": p_tax,
-            "verdict": np.select(
-                [p_claim >= prob, p_claim <= 1 - prob], ["survives", "refuted"], "undecided"
-            ).astype(object),
+            "verdict": verdicts(p_claim, prob).astype(object),
             "true": true,
             "holds": np.where(np.abs(true) > NO_LAMBDA, holds, np.nan),
         }

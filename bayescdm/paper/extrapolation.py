@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from bayescdm.compare.tables import interval
 from bayescdm.errors import RequestError
 from bayescdm.intervals import check_probability, interval_columns
-from bayescdm.paper.fitting import held_out, law_of_runs
+from bayescdm.paper.fitting import held_out, law_error, law_of_runs
 from bayescdm.predict import LawDraws
 from bayescdm.study import Study
 from bayescdm.validate.predictive import run_predictive
@@ -173,7 +173,7 @@ def transfer_at_volume(fit: Fit, *, volume: float = TRANSFER_VOLUME, prob: float
     }
     table.attrs = {**fit.facts(), **facts}
     fitted, held = table[~out].reset_index(drop=True), table[out].reset_index(drop=True)
-    held.attrs = {**table.attrs, "fitted": fitted.assign(within_run=fitted["within_run"]).to_dict("list")}
+    held.attrs = {**table.attrs, "fitted": fitted.to_dict("list")}
     return held
 
 
@@ -254,13 +254,14 @@ def compare_decay(fits: Mapping[str, Fit], *, prob: float = 0.9) -> pd.DataFrame
     parts, densities = [], {}
     for law, fit in fits.items():
         runs, out = fit.study.fitted_runs, held_out(fit)
-        log_density = run_predictive(fit, runs).log_density(runs["accuracy"].to_numpy(float))
+        observed, law_draws = runs["accuracy"].to_numpy(float), LawDraws.of(fit)
+        expected = law_of_runs(fit, runs)
+        capability = law_draws["S"].mean(0)[law_draws.positions("backbone", runs["backbone"])]
+        log_density = run_predictive(fit, runs).log_density(observed)
         pointwise = np.where(out, _pointwise(log_density), np.nan)
         pointwise[~out] = _loo(fit, log_density[~out])
         densities[law] = pointwise
         for subject, rows in _subjects(runs, out).items():
-            errors = _errors(fit, runs[rows], prob).iloc[-1]
-            S = LawDraws.of(fit)["S"].mean(0)[LawDraws.of(fit).positions("backbone", runs["backbone"][rows])]
             first = densities[next(iter(fits))][rows]
             difference = pointwise[rows] - first
             parts.append(
@@ -268,9 +269,9 @@ def compare_decay(fits: Mapping[str, Fit], *, prob: float = 0.9) -> pd.DataFrame
                     "law": law,
                     "subject": subject,
                     "runs": int(rows.sum()),
-                    "S_min": float(S.min()),
-                    "S_max": float(S.max()),
-                    **errors[["mae", *interval_columns("law", prob)]].to_dict(),
+                    "S_min": float(capability[rows].min()),
+                    "S_max": float(capability[rows].max()),
+                    **law_error(expected[rows], observed[rows], prob),
                     "elpd": float(pointwise[rows].sum()),
                     "elpd_difference": float(difference.sum()),
                     "elpd_difference_se": float(np.sqrt(len(difference)) * difference.std()),
@@ -329,14 +330,12 @@ def _errors(fit: Fit, runs: pd.DataFrame, prob: float) -> pd.DataFrame:
     rows = []
     for backbone in [*runs["backbone"].unique(), "all"]:
         own = np.full(len(runs), True) if backbone == "all" else (runs["backbone"] == backbone).to_numpy()
-        error = np.abs(law[own] - observed[own, None]).mean(0)
         rows.append(
             {
                 "backbone": backbone,
                 "runs": int(own.sum()),
                 "capability": float(predictive.capability[own].mean()),
-                "mae": float(np.abs(law[own].mean(1) - observed[own]).mean()),
-                **{name: float(bound) for name, bound in interval(error, "law", prob).items()},
+                **law_error(law[own], observed[own], prob),
                 f"covered_run_{100 * prob:g}": float(covered[own].mean()),
                 "elpd": float(log_density[own].sum()),
             }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from bayescdm.compare.tables import interval
+from bayescdm.compare.tables import single_interval
 from bayescdm.intervals import check_probability
 from bayescdm.pointfit import point_fit
 from bayescdm.predict import LawDraws
@@ -16,7 +16,7 @@ from bayescdm.validate.predictive import run_predictive
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["fit_error", "held_out", "law_of_runs"]
+__all__ = ["fit_error", "held_out", "law_error", "law_of_runs"]
 
 
 def held_out(fit: Fit) -> np.ndarray:
@@ -43,6 +43,29 @@ def law_of_runs(fit: Fit, runs: pd.DataFrame) -> np.ndarray:
     if "backbone_effect" not in law:
         return expected
     return expected - law["backbone_effect"][:, law.positions("backbone", runs["backbone"])].T
+
+
+def law_error(law: np.ndarray, observed: np.ndarray, prob: float) -> dict[str, float]:
+    """Mean absolute error of the law on some runs.
+
+    Parameters
+    ----------
+    law : ndarray, (run, sample)
+        From `law_of_runs`.
+    observed : ndarray, (run,)
+    prob : float
+        Probability of the equal-tailed interval.
+
+    Returns
+    -------
+    dict of str to float
+        ``mae`` of the posterior mean, and the interval of the error over draws.
+    """
+    error = np.abs(law - observed[:, None]).mean(0)
+    return {
+        "mae": float(np.abs(law.mean(1) - observed).mean()),
+        **single_interval(error, "law", prob),
+    }
 
 
 def fit_error(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
@@ -80,14 +103,12 @@ def fit_error(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
     labels = fit.study.backbones.loc[runs["backbone"]]
     rows = []
     for group, own in _groups(labels["family"].to_numpy(), labels["variant"].to_numpy()).items():
-        error = np.abs(law[own] - observed[own, None]).mean(0)
         rows.append(
             {
                 "group": group,
                 "backbones": runs["backbone"][own].nunique(),
                 "runs": int(own.sum()),
-                "mae": float(np.abs(law[own].mean(1) - observed[own]).mean()),
-                **{name: float(bound) for name, bound in interval(error, "law", prob).items()},
+                **law_error(law[own], observed[own], prob),
                 "mae_with_intercepts": float(np.abs(expected[own].mean(1) - observed[own]).mean()),
                 "point_mae": float(point["residual"][own].abs().mean()),
             }

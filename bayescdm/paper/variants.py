@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from bayescdm.compare.families import ALL_FAMILIES, population_rate, stated_volume
-from bayescdm.compare.tables import interval
+from bayescdm.compare.tables import single_interval
 from bayescdm.datasets import paper_table
 from bayescdm.intervals import check_probability, interval_columns
+from bayescdm.paper.claims import verdicts
 from bayescdm.predict import LawDraws
 from bayescdm.predict.law import RATES
 from bayescdm.study import VARIANTS, Study
@@ -84,12 +85,9 @@ def variant_claims(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
                 "published_base": float(published.at["base", quantity]),
                 "published_instruct": float(published.at["instruct", quantity]),
                 "difference_mean": float((instruct - base).mean()),
-                **{
-                    name: float(bound)
-                    for name, bound in interval(instruct - base, "posterior", prob, of="difference").items()
-                },
+                **single_interval(instruct - base, "posterior", prob, of="difference"),
                 "p_claim": p,
-                "verdict": "survives" if p >= prob else "refuted" if p <= 1 - prob else "undecided",
+                "verdict": str(verdicts(p, prob)),
                 "true_base": true_base,
                 "true_instruct": true_instruct,
                 "holds": float(sign * (true_instruct - true_base) > 0) if known else np.nan,
