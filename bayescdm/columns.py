@@ -91,9 +91,13 @@ def choice_columns(kind: PredictionKind, prob: float, cost_unit: str) -> list[Co
     ranked = ranking_columns(kind, prob)
     own = [
         Column("volume", "volume", "count"),
-        Column(cost_unit, "cost", "count" if cost_unit == "active parameters" else "number"),
+        _cost_column(cost_unit),
     ]
     return [*ranked[:3], *own, *ranked[3:], Column("text scores that are missing", "missing")]
+
+
+def _cost_column(cost_unit: str) -> Column:
+    return Column(cost_unit, "cost", "count" if cost_unit == "active parameters" else "number")
 
 
 def option_columns(kind: PredictionKind, prob: float, cost_unit: str) -> list[Column]:
@@ -157,7 +161,7 @@ def next_run_columns(cost_unit: str) -> list[Column]:
         Column("gain, points (EVSI)", "evsi", "fine_points"),
         Column("share of EVPI", "share_of_evpi", "probability"),
         Column("P(choice changes)", "p_change", "probability"),
-        Column(cost_unit, "cost", "count" if cost_unit == "active parameters" else "number"),
+        _cost_column(cost_unit),
     ]
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from bayescdm.errors import Note
 from bayescdm.identify import identifiability
 from bayescdm.study import VARIANTS, Study
-from bayescdm.wording import counted, short_count
+from bayescdm.wording import counted, short_count, study_name
 
 __all__ = ["describe", "family_table", "recipe_table", "recipes_left_out", "summarise"]
 
@@ -171,9 +171,8 @@ def describe(study: Study) -> str:
     """
     summary = summarise(study)
     counts = summary["counts"]
-    simulated = " (simulated)" if study.simulated else ""
     lines = [
-        f"{study.name}{simulated}: {counted(counts['runs'], 'run')} of "
+        f"{study_name(study.name, simulated=study.simulated)}: {counted(counts['runs'], 'run')} of "
         f"{counted(counts['recipes'], 'recipe')} on {counts['backbones_with_runs']} of "
         f"{counted(counts['backbones'], 'backbone')}, {counted(counts['families'], 'family')}",
         f"  {counted(counts['runs_fitted'], 'run')} of "

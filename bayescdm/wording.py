@@ -13,10 +13,12 @@ __all__ = [
     "percent",
     "points",
     "probability",
+    "short_by_name",
     "short_count",
     "short_names",
     "signed_number",
     "signed_points",
+    "study_name",
 ]
 
 
@@ -113,6 +115,29 @@ def interval_label(kind: Kind, prob: float) -> str:
     'run, 90 % interval'
     """
     return f"{kind}, {100 * prob:g} % interval"
+
+
+def study_name(name: str, *, simulated: bool) -> str:
+    """Name a study; what is simulated is called so wherever it is named.
+
+    Examples
+    --------
+    >>> study_name("mine", simulated=False), study_name("roster", simulated=True)
+    ('mine', 'roster (simulated)')
+    """
+    return f"{name} (simulated)" if simulated else name
+
+
+def short_by_name(labels: Iterable[str]) -> dict[str, str]:
+    """Look names up by what they are short for, as `short_names` shortens them together.
+
+    Examples
+    --------
+    >>> short_by_name(["Qwen/Qwen2.5-7B", "microsoft/phi-2"])["microsoft/phi-2"]
+    'phi-2'
+    """
+    labels = list(labels)
+    return dict(zip(labels, short_names(labels)))
 
 
 def short_count(volume: float) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import rankdata
 
-from bayescdm.compare.tables import interval, summarised
+from bayescdm.compare.tables import greater, interval, summarised
 from bayescdm.errors import RequestError, unknown_name
 from bayescdm.intervals import PredictionKind, check_probability
 from bayescdm.predict import Candidates, check_once, predict_draws
@@ -169,11 +169,11 @@ def pairwise_probability(draws: xr.DataArray) -> pd.DataFrame:
     0.667
     """
     values, labels = _one_label(draws)
-    greater = np.empty((len(labels), len(labels)))
+    above = np.empty((len(labels), len(labels)))
     for row in range(len(labels)):
         margin = values[:, [row]] - values
-        greater[row] = (margin > 0).mean(0) + (margin == 0).mean(0) / 2
-    return pd.DataFrame(greater, index=labels, columns=labels)
+        above[row] = greater(margin)
+    return pd.DataFrame(above, index=labels, columns=labels)
 
 
 def difference(draws: xr.DataArray, reference: str, *, prob: float = 0.9) -> pd.DataFrame:
@@ -214,7 +214,7 @@ def difference(draws: xr.DataArray, reference: str, *, prob: float = 0.9) -> pd.
     margin = values - values[:, [labels.get_loc(reference)]]
     columns = {
         **summarised(margin, draws.attrs.get("kind", "posterior"), prob),
-        "p_greater": (margin > 0).mean(0) + (margin == 0).mean(0) / 2,
+        "p_greater": greater(margin),
     }
     table = pd.DataFrame(columns, index=labels)
     table.attrs = {**draws.attrs, "reference": reference, "prob": prob}

@@ -17,7 +17,7 @@ from bayescdm.compare.families import (
     stated_volume,
 )
 from bayescdm.compare.separate import separate_rates
-from bayescdm.compare.tables import interval, summarised
+from bayescdm.compare.tables import greater, interval, summarised
 from bayescdm.errors import RequestError, unknown_name
 from bayescdm.predict import LawDraws
 from bayescdm.predict.law import RATES
@@ -31,7 +31,7 @@ __all__ = ["compare_positions", "nearest_families", "position_draws"]
 
 #: Share of the backbones with runs that lie below and above the step from a weak to a strong backbone.
 STEP = (0.1, 0.9)
-#: Accuracy within which two families count as practically equal, a fraction.
+#: Accuracy within which two families, or two backbones, are practically equal, a fraction.
 EQUIVALENT = 0.01
 
 
@@ -189,7 +189,7 @@ def compare_positions(
             "population": population.mean(0),
             "difference_mean": margin.mean(0),
             **interval(margin, "posterior", prob, of="difference"),
-            "p_greater": (margin > 0).mean(0) + (margin == 0).mean(0) / 2,
+            "p_greater": greater(margin),
         }
         labels = {
             "family": names,
@@ -268,8 +268,8 @@ def nearest_families(
         {
             "family": others,
             "runs": informing_counts(fit)["runs"].reindex(others, fill_value=0).to_numpy(),
-            "p_A_greater": _greater(transfer),
-            "p_mean_B_greater": _greater(absorption),
+            "p_A_greater": greater(transfer),
+            "p_mean_B_greater": greater(absorption),
             "transfer_mean": transfer.mean(0),
             **interval(transfer, "posterior", prob, of="transfer"),
             "absorption_mean": absorption.mean(0),
@@ -294,8 +294,3 @@ def nearest_families(
 def _observed_capability(law: LawDraws) -> np.ndarray:
     """Posterior mean S of the backbones with runs."""
     return law["S"][:, law.positions("backbone", law.backbones)].mean(0)
-
-
-def _greater(margin: np.ndarray) -> np.ndarray:
-    """Probability that a difference is above zero; ties count half."""
-    return (margin > 0).mean(0) + (margin == 0).mean(0) / 2

@@ -12,6 +12,7 @@ import xarray as xr
 
 from bayescdm.compare import difference, pairwise_probability, rank_draws
 from bayescdm.compare.backbones import most_draws
+from bayescdm.compare.positions import EQUIVALENT
 from bayescdm.compare.tables import interval
 from bayescdm.decide.constraints import Constraints, check_constraints
 from bayescdm.decide.costs import CostTable, TrainingCost, on_front, price
@@ -22,7 +23,14 @@ from bayescdm.decide.words import choice_notes, sentences_of
 from bayescdm.errors import Note, RequestError, unknown_name
 from bayescdm.intervals import PredictionKind, check_probability
 from bayescdm.jsontext import plain
-from bayescdm.predict import Candidates, CandidateTable, LawDraws, candidate_table, check_once, predict_draws
+from bayescdm.predict import (
+    Candidates,
+    CandidateTable,
+    candidate_table,
+    check_once,
+    missing_benchmarks,
+    predict_draws,
+)
 from bayescdm.report.question import default_place
 from bayescdm.wording import short_count
 
@@ -33,8 +41,6 @@ __all__ = ["KIND", "Choice", "choose"]
 
 #: What is chosen by: what runs of a backbone average to. The residual of one run strikes whichever is chosen.
 KIND: PredictionKind = "backbone"
-#: Accuracy within which backbones are practically equal, a fraction.
-EQUIVALENT = 0.01
 
 
 @dataclass(frozen=True)
@@ -253,9 +259,8 @@ def choose(
     infeasible = pd.DataFrame({"backbone": list(reasons), "reason": list(reasons.values())}, dtype=object)
     differences = _differences(accuracy, question["reference"], equivalent, prob)
     notes = choice_notes(fit, ranking, question)
-    sentences = sentences_of(
-        fit, ranking, differences, question, evpi(accuracy.to_numpy()), infeasible, steps
-    )
+    perfect = evpi(accuracy.to_numpy())
+    sentences = sentences_of(fit, ranking, differences, question, perfect, infeasible, steps)
     return Choice(
         question,
         ranking,
@@ -263,7 +268,7 @@ def choose(
         differences,
         pairwise_probability(accuracy),
         infeasible,
-        evpi(accuracy.to_numpy()),
+        perfect,
         steps,
         notes,
         tuple(sentences),
@@ -356,26 +361,6 @@ def _ranking(
     )
     ranking.attrs = {**fit.facts(), **accuracy.attrs, "prob": prob}
     return ranking
-
-
-def missing_benchmarks(fit: Fit, text_scores: pd.DataFrame) -> dict[str, list[str]]:
-    """Text benchmarks without a score, by candidate; of fitted backbones what the fit has not seen either.
-
-    Parameters
-    ----------
-    fit : Fit
-    text_scores : DataFrame, (backbone, benchmark)
-
-    Returns
-    -------
-    dict of str to list of str
-    """
-    fitted = set(LawDraws.of(fit, 1).labels["backbone"])
-    every = fit.capability.benchmarks
-    known = fit.study.text_scores.reindex(columns=every)
-    given = text_scores.reindex(columns=every)
-    rows = {name: (known if name in fitted else given).loc[name] for name in text_scores.index}
-    return {str(name): [str(b) for b in every[row.isna().to_numpy()]] for name, row in rows.items()}
 
 
 def _differences(accuracy: xr.DataArray, reference: str, equivalent: float, prob: float) -> pd.DataFrame:

@@ -20,7 +20,14 @@ from bayescdm.report.figures import NARROW, figure
 from bayescdm.report.parts import Definitions, Notes, Part, Section
 from bayescdm.report.question import Question
 from bayescdm.report.sections import RANKING_TERMS
-from bayescdm.report.trust import data_section, diagnostics_section, problem_of, settings_section
+from bayescdm.report.trust import (
+    data_section,
+    diagnostics_section,
+    named_study,
+    problem_of,
+    settings_section,
+    subtitle,
+)
 from bayescdm.report.volumes import moves_in_words, volume_slider
 from bayescdm.tables import Column, table
 from bayescdm.wording import counted, interval_label, points, short_count
@@ -72,10 +79,9 @@ def choice_document(fit: Fit, choice: Choice) -> Document:
         sections.append(_infeasible(choice))
     prob = choice.question["probability"]
     sections += [diagnostics_section(fit, prob), data_section(fit), settings_section(fit)]
-    simulated = " (simulated)" if fit.study.simulated else ""
     return Document(
-        f"Which backbone to take: {fit.study.name}{simulated}",
-        f"Posterior of the transfer–absorption law, model {fit.model}, {fit.diagnose().draws} draws.",
+        f"Which backbone to take: {named_study(fit)}",
+        subtitle(fit),
         sections,
         problem=problem_of(fit),
         facts=choice.to_dict(),

@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from bayescdm.decide.costs import CostTable, TrainingCost
-from bayescdm.decide.value import evpi, preposterior_means
+from bayescdm.decide.value import evpi, gain, preposterior_means
 from bayescdm.predict import CandidateTable, predict_draws
 
 if TYPE_CHECKING:
@@ -65,24 +65,24 @@ def next_runs(
     `bayescdm.decide.evsi` for the estimator.
     """
     values = accuracy.to_numpy()
-    perfect, best_now = evpi(values), values.mean(0).max()
+    perfect = evpi(values)
     rows = []
     for name, active, own in ranking[["backbone", "active_params", "volume"]].itertuples(index=False):
         within = _volumes(counting, name, float(own), limit, smallest)
         one = (table[0].loc[[name]], table[1].loc[[name]])
         for volume, y in zip(within, _measured(fit, one, within, recipe, seed, len(values))):
             after = preposterior_means(values, y)
-            gain = float(np.clip(after.max(1).mean() - best_now, 0.0, perfect))
+            gained = gain(values, after, perfect)
             cost = counting.cost(name, active, float(volume))
             rows.append(
                 {
                     "backbone": name,
                     "volume": float(volume),
                     "cost": cost,
-                    "evsi": gain,
+                    "evsi": gained,
                     "p_change": float((after.argmax(1) != 0).mean()),
-                    "share_of_evpi": gain / perfect if perfect > 0 else 0.0,
-                    "evsi_per_cost": gain / cost if counting.counts_volume and cost > 0 else np.nan,
+                    "share_of_evpi": gained / perfect if perfect > 0 else 0.0,
+                    "evsi_per_cost": gained / cost if counting.counts_volume and cost > 0 else np.nan,
                 }
             )
     runs = pd.DataFrame(rows).sort_values("evsi", ascending=False, kind="stable", ignore_index=True)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermevander
 from scipy.stats import norm, rankdata
 
-__all__ = ["evpi", "evsi", "preposterior_means"]
+__all__ = ["evpi", "evsi", "gain", "preposterior_means"]
 
 #: Degree of the polynomial in the normal score of the measurement. Of Normal draws only the first counts.
 DEGREE = 3
@@ -68,8 +68,28 @@ def evsi(values: np.ndarray, measured: np.ndarray) -> float:
     >>> bool(0 < gain < evpi(values))
     True
     """
-    gain = preposterior_means(values, measured).max(1).mean() - values.mean(0).max()
-    return float(np.clip(gain, 0.0, evpi(values)))
+    return gain(values, preposterior_means(values, measured), evpi(values))
+
+
+def gain(values: np.ndarray, after: np.ndarray, perfect: float) -> float:
+    """Expected gain of choosing after a measurement, against choosing now.
+
+    Parameters
+    ----------
+    values : ndarray, (sample, option)
+        As for `evsi`.
+    after : ndarray, (sample, option)
+        From `preposterior_means`.
+    perfect : float
+        `evpi` of the same values.
+
+    Returns
+    -------
+    float
+        Between 0 and `perfect`.
+    """
+    more = after.max(1).mean() - values.mean(0).max()
+    return float(np.clip(more, 0.0, perfect))
 
 
 def preposterior_means(values: np.ndarray, measured: np.ndarray) -> np.ndarray:

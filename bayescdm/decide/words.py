@@ -17,6 +17,7 @@ from bayescdm.wording import (
     percent,
     points,
     probability,
+    short_by_name,
     short_count,
     short_names,
     signed_points,
@@ -48,7 +49,7 @@ def choice_notes(fit: Fit, ranking: pd.DataFrame, question: Mapping[str, Any]) -
     -------
     tuple of Note
     """
-    names = dict(zip(ranking["backbone"], short_names(ranking["backbone"])))
+    names = short_by_name(ranking["backbone"])
     notes = list(fit.diagnose().notes)
     for column in ("extrapolation", "beyond_recipe"):
         for words, rows in ranking[ranking[column] != ""].groupby(column, sort=False):

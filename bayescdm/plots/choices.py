@@ -21,7 +21,7 @@ from bayescdm.plots.layout import (
     right_column,
 )
 from bayescdm.plots.style import palette, stamp_not_converged
-from bayescdm.wording import interval_label, points, probability, short_count, short_names
+from bayescdm.wording import interval_label, points, probability, short_by_name, short_count, short_names
 
 if TYPE_CHECKING:
     from bayescdm.decide import Choice
@@ -134,7 +134,7 @@ def plot_differences(choice: Choice, *, limit: int = 20, ax: Axes | None = None)
     ax.xaxis.set_major_formatter(
         FuncFormatter(lambda value, _: f"{round(100 * value, 6):g}".replace("-", "−"))
     )
-    reference = dict(zip(choice.differences.index, short_names(choice.differences.index)))[asked["reference"]]
+    reference = short_by_name(choice.differences.index)[asked["reference"]]
     ax.set_xlabel(f"accuracy points\nfrom {reference}")
     label = interval_label(asked["kind"], asked["probability"])
     handles = [
@@ -217,7 +217,7 @@ def plot_pareto(choice: Choice, *, ax: Axes | None = None) -> Axes:
     legend_above(ax, handles, columns=(1, 2))
     # Each name once, at its most accurate point: neighbours of one backbone say the same.
     labelled = front.drop_duplicates("backbone", keep="last").nlargest(LABELLED, "mean")
-    names = dict(zip(choice.ranking["backbone"], short_names(choice.ranking["backbone"])))
+    names = short_by_name(choice.ranking["backbone"])
     ends = labelled[["cost", "mean"]].to_numpy(float)
     _label_points(
         ax, ends, [names[name] for name in labelled["backbone"]], known[["cost", "mean"]].to_numpy(float)

@@ -29,7 +29,13 @@ Rows of one name are one backbone: equal rows get equal draws, rows that differ 
 A backbone or family whose runs all have weight 0 (held out) counts as new.
 """
 
-from bayescdm.predict.candidates import Candidates, CandidateTable, candidate_table, check_once
+from bayescdm.predict.candidates import (
+    Candidates,
+    CandidateTable,
+    candidate_table,
+    check_once,
+    missing_benchmarks,
+)
 from bayescdm.predict.law import LawDraws
 from bayescdm.predict.predictions import predict, predict_draws, prediction_table
 
@@ -39,6 +45,7 @@ __all__ = [
     "LawDraws",
     "candidate_table",
     "check_once",
+    "missing_benchmarks",
     "predict",
     "predict_draws",
     "prediction_table",

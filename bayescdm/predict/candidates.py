@@ -17,7 +17,15 @@ from bayescdm.study import VARIANTS
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["CandidateTable", "Candidates", "Described", "candidate_table", "check_once", "describe"]
+__all__ = [
+    "CandidateTable",
+    "Candidates",
+    "Described",
+    "candidate_table",
+    "check_once",
+    "describe",
+    "missing_benchmarks",
+]
 
 #: Text scores (backbone × benchmark) and backbones (family, variant, params), as two frames of one index.
 CandidateTable = tuple[pd.DataFrame, pd.DataFrame]
@@ -146,6 +154,26 @@ def candidate_table(fit: Fit, candidates: Candidates) -> CandidateTable:
         lines = (str(unknown_name("backbone", name, study.backbones.index)) for name in unknown.unique())
         raise NotFoundError("\n".join(lines))
     return study.text_scores.loc[names], study.backbones.loc[names]
+
+
+def missing_benchmarks(fit: Fit, text_scores: pd.DataFrame) -> dict[str, list[str]]:
+    """Text benchmarks without a score, by candidate; of fitted backbones what the fit has not seen either.
+
+    Parameters
+    ----------
+    fit : Fit
+    text_scores : DataFrame, (backbone, benchmark)
+
+    Returns
+    -------
+    dict of str to list of str
+    """
+    fitted = set(LawDraws.of(fit, 1).labels["backbone"])
+    every = fit.capability.benchmarks
+    known = fit.study.text_scores.reindex(columns=every)
+    given = text_scores.reindex(columns=every)
+    rows = {name: (known if name in fitted else given).loc[name] for name in text_scores.index}
+    return {str(name): [str(b) for b in every[row.isna().to_numpy()]] for name, row in rows.items()}
 
 
 def _names(candidates: Any) -> pd.Index:

@@ -23,8 +23,18 @@ from bayescdm.reading.text_scores import TextTable, text_table
 from bayescdm.study import Study
 from bayescdm.wording import and_more, counted
 
-__all__ = ["StudyFiles", "load_study", "read_candidates", "read_files", "read_runs", "read_text_scores"]
+__all__ = [
+    "TRUTH",
+    "StudyFiles",
+    "load_study",
+    "read_candidates",
+    "read_files",
+    "read_runs",
+    "read_text_scores",
+]
 
+#: File of the known parameters of a simulated study.
+TRUTH = "truth.json"
 #: What a study says whose ``study.toml`` labels it so.
 SIMULATED = Note("simulated", "runs and text scores were drawn from known parameters", "note", "study.toml")
 
@@ -81,7 +91,7 @@ def load_study(path_or_name: str | Path, *, benchmarks: str | Sequence[str] | No
     assert files.text is not None and files.runs is not None  # otherwise a problem said why
     study = _study(files.text, files.runs, files.settings, folder.resolve().name, benchmarks)
     if study.simulated:
-        study = replace(study, truth=_truth(folder / "truth.json")).with_notes(SIMULATED)
+        study = replace(study, truth=_truth(folder / TRUTH)).with_notes(SIMULATED)
     return study.with_notes(*files.findings.told(), *study.unscored_notes(), *_outliers(study))
 
 

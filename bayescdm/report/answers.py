@@ -10,9 +10,18 @@ import pandas as pd
 
 from bayescdm.compare import difference, rank_backbones
 from bayescdm.intervals import interval_columns
-from bayescdm.predict import Candidates, predict_draws
+from bayescdm.predict import Candidates, candidate_table, missing_benchmarks, predict_draws
 from bayescdm.report.question import Question, ask
-from bayescdm.wording import and_more, counted, percent, points, probability, short_count, short_names
+from bayescdm.wording import (
+    and_more,
+    counted,
+    percent,
+    points,
+    probability,
+    short_by_name,
+    short_count,
+    short_names,
+)
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
@@ -226,17 +235,15 @@ def reservations(first: pd.Series, name: str) -> list[str]:
 
 
 def _missing_scores(fit: Fit, question: Question, ranking: pd.DataFrame) -> list[str]:
-    """Name what the first candidates were not measured on."""
-    table = question.candidates
-    given = table[0] if isinstance(table, tuple) else fit.study.text_scores
-    known = given.reindex(ranking["backbone"].head(MENTIONED), columns=fit.study.text_scores.columns)
-    known = known.dropna(how="all")
-    names = dict(zip(ranking["backbone"], short_names(ranking["backbone"])))
+    """Name what the first candidates were not measured on; those without any score are placed by size."""
+    names = short_by_name(ranking["backbone"])
+    text_scores, _ = candidate_table(fit, question.candidates)
+    missing = missing_benchmarks(fit, text_scores.loc[list(ranking["backbone"].head(MENTIONED))])
     return [
-        f"{names[backbone]} has no score on {and_more(list(scores.index[scores.isna()]), LISTED)}, so its "
+        f"{names[backbone]} has no score on {and_more(benchmarks, LISTED)}, so its "
         "capability is less sure and its interval wider."
-        for backbone, scores in known.iterrows()
-        if scores.isna().any()
+        for backbone, benchmarks in missing.items()
+        if 0 < len(benchmarks) < len(fit.capability.benchmarks)
     ]
 
 

@@ -17,7 +17,7 @@ from bayescdm.report.page import GENERATOR, render
 from bayescdm.report.parts import Definitions, Notes, Part, Section, Slider
 from bayescdm.tables import Table
 
-__all__ = ["FORMATS", "Document", "Format", "check_format"]
+__all__ = ["FORMATS", "Document", "Documented", "Format", "check_format"]
 
 Format = Literal["html", "md", "json"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -32,6 +32,39 @@ def check_format(format: str) -> None:
     """
     if format not in FORMATS:
         raise RequestError(f"format '{format}' is none of {', '.join(FORMATS)}")
+
+
+class Documented:
+    """What can be laid out as a document, and read as page, text or JSON."""
+
+    def document(self) -> Document:
+        """Return the report as sections."""
+        raise NotImplementedError
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What the first section says."""
+        return tuple(self.document().sections[0].sentences)
+
+    def to_html(self) -> str:
+        """Return one self-contained page."""
+        return self.document().to_html()
+
+    def to_md(self) -> str:
+        """Return a text for a pull request; figures are left out, and it is said that they are."""
+        return self.document().to_md()
+
+    def to_json(self) -> str:
+        """Return sentences and tables as strict JSON."""
+        return self.document().to_json()
+
+    def write(self, path: str | Path, *, format: Format = "html", overwrite: bool = False) -> Path:
+        """Write the report; see `Document.write`."""
+        return self.document().write(path, format=format, overwrite=overwrite)
+
+    def __str__(self) -> str:
+        """Return the sentences, a line each."""
+        return "\n".join(self.sentences)
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bayescdm.compare.positions import EQUIVALENT
 from bayescdm.predict import LawDraws
-from bayescdm.report.document import Document, Format
+from bayescdm.report.document import Document, Documented
 from bayescdm.report.family import FamilyReport, family_report
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ __all__ = ["FamilyReports", "family_reports"]
 
 
 @dataclass(frozen=True)
-class FamilyReports:
+class FamilyReports(Documented):
     """Reports of several families of one fit.
 
     Parameters
@@ -30,36 +29,11 @@ class FamilyReports:
 
     reports: Sequence[FamilyReport]
 
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """What the overview says."""
-        return tuple(self.document().sections[0].sentences)
-
     def document(self) -> Document:
         """Return the reports as sections, an overview first."""
         from bayescdm.report.family_sections import families_document
 
         return families_document(self.reports)
-
-    def to_html(self) -> str:
-        """Return one self-contained page."""
-        return self.document().to_html()
-
-    def to_md(self) -> str:
-        """Return a text for a pull request; figures are left out, and it is said that they are."""
-        return self.document().to_md()
-
-    def to_json(self) -> str:
-        """Return sentences and tables as strict JSON."""
-        return self.document().to_json()
-
-    def write(self, path: str | Path, *, format: Format = "html", overwrite: bool = False) -> Path:
-        """Write the reports; see `bayescdm.report.document.Document.write`."""
-        return self.document().write(path, format=format, overwrite=overwrite)
-
-    def __str__(self) -> str:
-        """Return the sentences of the overview, a line each."""
-        return "\n".join(self.sentences)
 
 
 def family_reports(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +17,10 @@ from bayescdm.errors import ModelError
 from bayescdm.intervals import check_probability
 from bayescdm.predict import LawDraws, predict, predict_draws, prediction_table
 from bayescdm.predict.question import Question as Asked
-from bayescdm.report.document import Document, Format
+from bayescdm.report.document import Document, Documented
 from bayescdm.report.question import Question, default_place
 from bayescdm.study import VARIANTS
-from bayescdm.wording import short_names
+from bayescdm.wording import short_by_name
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
@@ -35,7 +34,7 @@ SAME_SIZE = 0.03
 
 
 @dataclass(frozen=True)
-class FamilyReport:
+class FamilyReport(Documented):
     """What the draws say of one family, as tables and as a report.
 
     Parameters
@@ -83,36 +82,11 @@ class FamilyReport:
         """Whether runs of the family inform the fit; otherwise only the population speaks of it."""
         return bool((self.position["mode"] == "known family").all())
 
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """The whole report in sentences."""
-        return tuple(sentence for section in self.document().sections[:1] for sentence in section.sentences)
-
     def document(self) -> Document:
         """Return the report as sections, from which page, text and JSON are made."""
         from bayescdm.report.family_sections import family_document
 
         return family_document(self)
-
-    def to_html(self) -> str:
-        """Return one self-contained page."""
-        return self.document().to_html()
-
-    def to_md(self) -> str:
-        """Return a text for a pull request; figures are left out, and it is said that they are."""
-        return self.document().to_md()
-
-    def to_json(self) -> str:
-        """Return sentences and tables as strict JSON."""
-        return self.document().to_json()
-
-    def write(self, path: str | Path, *, format: Format = "html", overwrite: bool = False) -> Path:
-        """Write the report; see `bayescdm.report.document.Document.write`."""
-        return self.document().write(path, format=format, overwrite=overwrite)
-
-    def __str__(self) -> str:
-        """Return the sentences, a line each."""
-        return "\n".join(self.sentences)
 
 
 def family_report(
@@ -310,7 +284,7 @@ def same_size_pairs(fit: Fit, names: Any) -> list[tuple[str, str]]:
 
     labels = fit.study.backbones.loc[list(names)]
     bases, instructs = (list(labels.index[labels["variant"] == variant]) for variant in VARIANTS)
-    short = dict(zip(labels.index, short_names(labels.index)))
+    short = short_by_name(labels.index)
     likeness = {}
     for base in bases:
         for instruct in instructs:

@@ -34,12 +34,19 @@ from bayescdm.report.family_words import (
 )
 from bayescdm.report.figures import NARROW, figure
 from bayescdm.report.parts import Definitions, Part, Section
-from bayescdm.report.trust import data_section, diagnostics_section, problem_of, settings_section
+from bayescdm.report.trust import (
+    data_section,
+    diagnostics_section,
+    named_study,
+    problem_of,
+    settings_section,
+    subtitle,
+)
 from bayescdm.tables import Column, table
 from bayescdm.wording import counted, interval_label, short_count
 
 if TYPE_CHECKING:
-    from bayescdm.fit import Fit
+    pass
 
 __all__ = ["families_document", "family_document"]
 
@@ -78,8 +85,8 @@ def family_document(report: FamilyReport) -> Document:
         settings_section(fit),
     ]
     return Document(
-        f"{report.family} in {_study(fit)}",
-        _subtitle(fit),
+        f"{report.family} in {named_study(fit)}",
+        subtitle(fit),
         sections,
         problem=problem_of(fit),
         facts={"family": report.family, **_facts(report)},
@@ -102,7 +109,7 @@ def families_document(reports: Sequence[FamilyReport]) -> Document:
     known = [report for report in reports if report.has_runs]
     sentences = [] if reports[0].converged else [*position_in_words(reports[0])[:1]]
     sentences.append(
-        f"{counted(len(reports), 'family')} of {_study(fit)} can be placed by their text scores; "
+        f"{counted(len(reports), 'family')} of {named_study(fit)} can be placed by their text scores; "
         f"{len(known)} of them have runs that inform the fit, of the others only the population speaks."
     )
     told = [report.family for report in known if _told(report)]
@@ -127,8 +134,8 @@ def families_document(reports: Sequence[FamilyReport]) -> Document:
         sections.append(_short_section(report, f"family-{place}"))
     sections += [diagnostics_section(fit, prob), data_section(fit), settings_section(fit)]
     return Document(
-        f"Families of {_study(fit)}",
-        _subtitle(fit),
+        f"Families of {named_study(fit)}",
+        subtitle(fit),
         sections,
         problem=problem_of(fit),
         facts={"families": [{"family": r.family, **_facts(r)["question"]} for r in reports], **fit.facts()},
@@ -138,15 +145,6 @@ def families_document(reports: Sequence[FamilyReport]) -> Document:
 def _told(report: FamilyReport) -> bool:
     p = float(report.position.set_index("quantity").at["A", "p_greater"])
     return not 1 - report.question.prob < p < report.question.prob
-
-
-def _study(fit: Fit) -> str:
-    return f"{fit.study.name} (simulated)" if fit.study.simulated else fit.study.name
-
-
-def _subtitle(fit: Fit) -> str:
-    draws = fit.posterior.sizes["chain"] * fit.posterior.sizes["draw"]
-    return f"Posterior of the transfer–absorption law, model {fit.model}, {draws} draws."
 
 
 def _facts(report: FamilyReport) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from bayescdm.wording import (
     percent,
     points,
     probability,
+    short_by_name,
     short_count,
     short_names,
     signed_number,
@@ -305,8 +306,7 @@ def _beyond_the_recipe(report: FamilyReport) -> list[str]:
 
 
 def _short(report: FamilyReport) -> dict[str, str]:
-    names = list(report.backbones["backbone"])
-    return dict(zip(names, short_names(names)))
+    return short_by_name(report.backbones["backbone"])
 
 
 def _number(value: float) -> str:

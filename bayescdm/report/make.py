@@ -20,7 +20,14 @@ from bayescdm.report.sections import (
     trajectory_section,
 )
 from bayescdm.report.sensitivity import answer_again
-from bayescdm.report.trust import data_section, diagnostics_section, problem_of, settings_section
+from bayescdm.report.trust import (
+    data_section,
+    diagnostics_section,
+    named_study,
+    problem_of,
+    settings_section,
+    subtitle,
+)
 from bayescdm.report.validation import check_section, validation_section
 
 if TYPE_CHECKING:
@@ -166,10 +173,9 @@ def answer_document(
     if fit.model in model_names() and set(fit.draws.children) >= CHECKED:
         sections.append(check_section(fit))
     sections += [diagnostics_section(fit, prob), data_section(fit), settings_section(fit)]
-    simulated = " (simulated)" if fit.study.simulated else ""
     return Document(
-        f"Which backbone? {fit.study.name}{simulated}",
-        f"Posterior of the transfer–absorption law, model {fit.model}, {fit.diagnose().draws} draws.",
+        f"Which backbone? {named_study(fit)}",
+        subtitle(fit),
         sections,
         problem=problem_of(fit),
         facts={**asked.to_dict(), "warnings": fit.facts()["warnings"]},

@@ -13,9 +13,16 @@ from bayescdm.plots import plot_convergence, plot_prior_posterior
 from bayescdm.report.figures import NARROW, figure
 from bayescdm.report.parts import Definitions, Notes, Part, Section
 from bayescdm.tables import Column, table
-from bayescdm.wording import counted, interval_label, short_count
+from bayescdm.wording import counted, interval_label, short_count, study_name
 
-__all__ = ["data_section", "diagnostics_section", "problem_of", "settings_section"]
+__all__ = [
+    "data_section",
+    "diagnostics_section",
+    "named_study",
+    "problem_of",
+    "settings_section",
+    "subtitle",
+]
 
 #: Quantities whose prior and posterior are drawn, where the model has them.
 SCALARS = {
@@ -28,6 +35,17 @@ SCALARS = {
     "tau": "spread of backbones τ",
     "sigma": "residual scale σ",
 }
+
+
+def named_study(fit: Fit) -> str:
+    """Name the study of a fit, for a title."""
+    return study_name(fit.study.name, simulated=fit.study.simulated)
+
+
+def subtitle(fit: Fit) -> str:
+    """Say what the numbers of a report are draws of."""
+    draws = fit.posterior.sizes["chain"] * fit.posterior.sizes["draw"]
+    return f"Posterior of the transfer–absorption law, model {fit.model}, {draws} draws."
 
 
 def problem_of(fit: Fit) -> str:

@@ -21,6 +21,7 @@ from bayescdm.validate import (
     readable_scores,
 )
 from bayescdm.validate.readers import LEGEND, WHAT
+from bayescdm.wording import study_name
 
 __all__ = ["check_section", "validation_document", "validation_section"]
 
@@ -37,7 +38,7 @@ def validation_section(validation: Validation) -> Section:
     Section
     """
     scores = validation.scores
-    where = f"{validation.study} (simulated)" if validation.simulated else validation.study
+    where = study_name(validation.study, simulated=validation.simulated)
     sentences = [
         f"{validation.model} was fitted to {where} anew with {WHAT[validation.by]}, and asked for what it "
         f"had not seen: {scores['evaluable']:.0f} of {scores['runs']:.0f} held-out runs can be judged. The "
@@ -81,9 +82,8 @@ def validation_document(validation: Validation) -> Document:
     Document
     """
     problem = "" if validation.converged else "Scores of refits that did not converge cannot be trusted."
-    simulated = " (simulated)" if validation.simulated else ""
     return Document(
-        f"Can it be trusted? {validation.study}{simulated}",
+        f"Can it be trusted? {study_name(validation.study, simulated=validation.simulated)}",
         f"Model {validation.model}, fitted anew with {WHAT[validation.by]}.",
         [validation_section(validation)],
         problem=problem,

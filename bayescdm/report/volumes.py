@@ -13,7 +13,7 @@ from bayescdm.intervals import interval_columns
 from bayescdm.predict import LawDraws, predict_draws
 from bayescdm.report.parts import Slider, Step, Strip
 from bayescdm.tables import Column, table
-from bayescdm.wording import counted, short_count, short_names
+from bayescdm.wording import counted, short_by_name, short_count, short_names
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
@@ -160,7 +160,7 @@ def moves_in_words(fit: Fit, answer: Answer, by_volume: pd.DataFrame) -> str:
     first = by_volume[by_volume["place"] == 1]
     unit = fit.study.volume_unit
     low, high = (short_count(float(first["volume"].iloc[i])) for i in (0, -1))
-    names = dict(zip(answer.ranking["backbone"], short_names(answer.ranking["backbone"])))
+    names = short_by_name(answer.ranking["backbone"])
     changes: Any = first[first["backbone"] != first["backbone"].shift()]
     if len(changes) == 1:
         return (

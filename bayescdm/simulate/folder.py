@@ -9,12 +9,11 @@ import pandas as pd
 
 from bayescdm.atomic import replacing
 from bayescdm.errors import RequestError
+from bayescdm.reading.load import TRUTH
 from bayescdm.study import Study
 
-__all__ = ["TRUTH", "write_study"]
+__all__ = ["write_study"]
 
-#: File of the known parameters.
-TRUTH = "truth.json"
 #: In the order in which they are written: a folder without runs is refused, so a write that was broken off
 #: can never pass for a study, nor mix two of them.
 FILES = ("text_scores.csv", "study.toml", TRUTH, "runs.csv")
