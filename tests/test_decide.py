@@ -530,6 +530,8 @@ def test_what_can_be_refused_is_refused_before_sampling(run, monkeypatch):
         (("--candidates", "bad.csv"), "there is no column 'backbone'"),
         (("--report", "nowhere/page.html"), "there is no folder nowhere"),
         (("--prob", "90"), "did you mean 0.9?"),
+        (("--volume", "1.2"), "--volume 1.2: 1.2 samples is less than"),
+        (("--max-volume", "12"), "did you mean 12M?"),
         (("--budget", "3"), "a budget without a cost table"),
     ):
         refused = run("open-vlm", *asked)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayescdm.cli.fits import candidates_of, count, load, sampler
+from bayescdm.cli.fits import announced, candidates_of, count, opened, sampler, volume_of
 from bayescdm.cli.frame import (
     AsJson,
     Benchmarks,
@@ -121,7 +121,7 @@ def choose(
     from bayescdm.decide import Constraints, read_cost_table
     from bayescdm.decide import choose as chosen_by
     from bayescdm.decide.costs import price
-    from bayescdm.fit import fit, load_fit
+    from bayescdm.fit import fit
     from bayescdm.report.page import is_report
 
     # What can be refused is refused before minutes of sampling.
@@ -137,15 +137,16 @@ def choose(
         licences=tuple(licence or ()),
         exclude_families=tuple(exclude_family or ()),
     )
+    study, fitted = opened(source, benchmark, unscored)
     asked: dict[str, Any] = {
         "recipe": recipe,
-        "volume": None if volume is None else count("--volume", volume),
+        "volume": None if volume is None else volume_of(volume, study),
         "flops": None if flops is None else count("--flops", flops),
         "tokens_per_sample": tokens_per_sample,
         "projector_volume": 0.0
         if projector_volume is None
         else count("--projector-volume", projector_volume),
-        "max_volume": None if max_volume is None else count("--max-volume", max_volume),
+        "max_volume": None if max_volume is None else volume_of(max_volume, study, "--max-volume"),
         "costs": None if costs is None else read_cost_table(costs),
         "budget": budget,
         "constraints": limits,
@@ -154,12 +155,10 @@ def choose(
         "next_run": next_run,
         "prob": prob,
     }
-    fitted = load_fit(source) if source.endswith(".nc") else None
-    study = load(source, benchmark, unscored=unscored) if fitted is None else fitted.study
     price(study, **{name: asked[name] for name in PRICED})
     who = candidates_of(study, candidates)
     if fitted is None:
-        watched = progress(f"{study.name}: compiling {model} (about 20 s), then sampling")
+        watched = announced(study, model)
         settings = sampler(draws, tune, chains)
         fitted = fit(study, model=model, seed=seed, settings=settings, progress=watched)
     choice = chosen_by(fitted, who, **asked)
@@ -194,7 +193,7 @@ def _show(choice: Choice, place: Path | None) -> None:
     if choice.next_runs is not None:
         typer.echo()
         best = choice.next_runs.drop_duplicates("backbone").head(PRINTED_RUNS)
-        runs = best.assign(backbone=short_names_of(choice, best["backbone"]))
+        runs = best.assign(backbone=_short_names_of(choice, best["backbone"]))
         title = f"next runs, the best volume of each of {len(runs)} backbones"
         print_table(runs, next_run_columns(unit), title=title, converged=choice.converged)
     if len(choice.infeasible):
@@ -211,9 +210,9 @@ def _show(choice: Choice, place: Path | None) -> None:
         typer.echo(f"\nreport: {place}")
 
 
-def short_names_of(choice: Choice, names: Any) -> list[str]:
+def _short_names_of(choice: Choice, names: Any) -> list[str]:
     """Names as the ranking shortens them, of labels that may repeat."""
-    from bayescdm.wording import short_names
+    from bayescdm.wording import short_by_name
 
-    short = dict(zip(choice.ranking["backbone"], short_names(choice.ranking["backbone"])))
+    short = short_by_name(choice.ranking["backbone"])
     return [short[name] for name in names]

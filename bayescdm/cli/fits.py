@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from bayescdm.predict import Candidates
     from bayescdm.study import Study
 
-__all__ = ["candidates_of", "count", "load", "sampler", "volume_of"]
+__all__ = ["announced", "candidates_of", "count", "load", "opened", "sampler", "volume_of"]
 
 
 @app.command()
@@ -67,7 +67,7 @@ def fit(
     # Refused before minutes of sampling, not after.
     check_place(out, overwrite=overwrite)
     loaded = load(study, benchmark, treat_outliers_as_missing=treat_outliers_as_missing, unscored=unscored)
-    watched = progress(f"{loaded.name}: compiling {model} (about 20 s), then sampling")
+    watched = announced(loaded, model)
     fitted = sample(
         loaded,
         model=model,
@@ -246,6 +246,23 @@ def load(
     return treat_as_missing(loaded, flag_text_outliers(loaded)) if treat_outliers_as_missing else loaded
 
 
+def opened(
+    source: str, benchmark: list[str] | None, unscored: Literal["leave_out", "by_size"]
+) -> tuple[Study, Fit | None]:
+    """Return the study of a saved fit with that fit, or a study that is still to be fitted."""
+    from bayescdm.fit import load_fit
+
+    if source.endswith(".nc"):
+        fitted = load_fit(source)
+        return fitted.study, fitted
+    return load(source, benchmark, unscored=unscored), None
+
+
+def announced(study: Study, model: str) -> bool:
+    """Say that a model is compiled and sampled; return whether somebody watches."""
+    return progress(f"{study.name}: compiling {model} (about 20 s), then sampling")
+
+
 def sampler(draws: int | None, tune: int | None, chains: int | None) -> Any:
     """Return the sampler settings, the defaults where nothing was asked."""
     from dataclasses import replace
@@ -272,9 +289,9 @@ def candidates_of(study: Study, path: Path | None) -> Candidates:
 FAR_BELOW = 1000
 
 
-def volume_of(text: str, study: Study) -> float:
+def volume_of(text: str, study: Study, option: str = "--volume") -> float:
     """Read a data volume; one that lacks its letter, such as 1.2 for 1.2M, is refused with the letter."""
-    volume = count("--volume", text)
+    volume = count(option, text)
     observed = study.runs["volume"].dropna()
     if observed.empty or volume * FAR_BELOW > observed.min():
         return volume
@@ -284,7 +301,7 @@ def volume_of(text: str, study: Study) -> float:
     letters.sort(key=lambda letter: abs(math.log(volume * LETTERS[letter] / middle)))
     hint = f"; did you mean {text}{letters[0]}?" if letters and text[-1:].isdigit() else ""
     raise RequestError(
-        f"--volume {text}: {volume:g} {study.volume_unit} is less than a thousandth of the smallest observed "
+        f"{option} {text}: {volume:g} {study.volume_unit} is less than a thousandth of the smallest observed "
         f"volume, {short_count(float(observed.min()))}{hint}"
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bayescdm.cli.fits import candidates_of, count, load, sampler, volume_of
+from bayescdm.cli.fits import announced, candidates_of, count, opened, sampler, volume_of
 from bayescdm.cli.frame import (
     AsJson,
     Benchmarks,
@@ -105,7 +105,6 @@ def report(
 ) -> None:
     """Answer which backbone is best and how sure, in the terminal and in one self-contained report."""
     from bayescdm.atomic import check_place
-    from bayescdm.fit import load_fit
     from bayescdm.report.page import is_report
 
     if family is not None and (candidates or smallest or largest):
@@ -113,8 +112,7 @@ def report(
             "--family reports on the study's own backbones; leave out --candidates, --min-size and --max-size"
         )
     refit = None
-    fitted = load_fit(source) if source.endswith(".nc") else None
-    study = load(source, benchmark, unscored=unscored) if fitted is None else fitted.study
+    study, fitted = opened(source, benchmark, unscored)
     place = _place(out, study.name, family, format)
     replace = overwrite or is_report(place)
     # Refused before minutes of sampling, not after.
@@ -250,7 +248,7 @@ def _fits(
     from bayescdm.fit import fit
     from bayescdm.outliers import flag_text_outliers, treat_as_missing
 
-    watched = progress(f"{study.name}: compiling {model} (about 20 s), then sampling")
+    watched = announced(study, model)
     fitted = fit(study, model=model, seed=seed, settings=settings, progress=watched)
     flags = flag_text_outliers(study)
     stopped = any(note.code == "interrupted" for note in fitted.notes)
