@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -22,6 +23,8 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+#: Keys as the WebDriver protocol writes them.
+ENTER, LEFT, RIGHT, TAB = "\ue007", "\ue012", "\ue014", "\ue004"
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 
@@ -71,6 +74,42 @@ class Browser:
         """Press and release each key, wherever the focus is."""
         actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
         self._ask("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": actions}]})
+
+    def colour(self, selector="body", what="backgroundColor"):
+        """Computed colour of the first element that matches, as #rrggbb."""
+        style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+        red, green, blue = map(int, re.findall(r"\d+", self.run(style, selector, what))[:3])
+        return f"#{red:02x}{green:02x}{blue:02x}"
+
+    def cut_labels(self):
+        """Labels of figures that are shown and reach beyond their figure."""
+        return self.run(
+            """
+            const cut = [];
+            for (const svg of document.querySelectorAll('figure svg')) {
+              const room = svg.getBoundingClientRect();
+              if (!room.width) continue;
+              for (const text of svg.querySelectorAll('text')) {
+                const box = text.getBoundingClientRect();
+                if (box.left < room.left - 1 || box.right > room.right + 1 || box.top < room.top - 1
+                    || box.bottom > room.bottom + 1) cut.push(text.textContent);
+              }
+            }
+            return cut;
+            """
+        )
+
+    def workable(self):
+        """Which of all that can be worked is shown, and which of it Tab reaches from the first link."""
+        every = "Array.from(document.querySelectorAll('a, button, summary, input, .box'))"
+        folded = "details:not([open]) > :not(summary), details:not([open]) > :not(summary) *, [hidden] *"
+        shown = self.run(f"return {every}.flatMap((e, i) => e.matches(arguments[0]) ? [] : [i])", folded)
+        self.run("document.querySelector('.skip').focus()")
+        reached = set()
+        for _ in shown:
+            reached.add(self.run(f"return {every}.indexOf(document.activeElement)"))
+            self.press(TAB)
+        return shown, sorted(reached)
 
     def errors(self):
         return [entry["message"] for entry in self._ask("POST", "/se/log", {"type": "browser"})]

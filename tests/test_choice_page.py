@@ -1,18 +1,15 @@
 """The page of a choice in a real browser: it sorts, slides and turns dark, without a mouse or a network."""
 
-import re
-
 import matplotlib as mpl
 import numpy as np
 import pytest
-from browser import browser, missing
+from browser import ENTER, LEFT, browser, missing
 from conftest import known_draws
 
 from bayescdm.decide import choose
 from bayescdm.decide.page import choice_document
 from bayescdm.plots.style import DARK, LIGHT
 
-ENTER, LEFT, TAB = "\ue007", "\ue012", "\ue004"
 COLUMN = """
   const rows = Array.from(document.querySelectorAll(arguments[0] + " tbody tr"));
   return rows.map(row => row.cells[arguments[1]].textContent)
@@ -72,50 +69,24 @@ def test_the_slider_moves_the_ranking(page, choice):
 def test_the_button_turns_the_page_dark_and_back(page):
     page.prefer("light")
 
-    def background():
-        style = "return getComputedStyle(document.body).backgroundColor"
-        return "#" + "".join(f"{int(part):02x}" for part in re.findall(r"\d+", page.run(style))[:3])
-
-    assert background() == LIGHT.paper
+    assert page.colour() == LIGHT.paper
     page.run("document.getElementById('theme').focus()")
     page.press(ENTER)
-    assert background() == DARK.paper
+    assert page.colour() == DARK.paper
     page.press(ENTER)
-    assert background() == LIGHT.paper
+    assert page.colour() == LIGHT.paper
 
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_page_and_every_label_fit_the_window(page, width):
     page.resize(width)
     assert page.run("return document.documentElement.scrollWidth") <= width
-    cut = page.run(
-        """
-        const cut = [];
-        for (const svg of document.querySelectorAll('figure svg')) {
-          const room = svg.getBoundingClientRect();
-          if (!room.width) continue;
-          for (const text of svg.querySelectorAll('text')) {
-            const box = text.getBoundingClientRect();
-            if (box.left < room.left - 1 || box.right > room.right + 1 || box.top < room.top - 1
-                || box.bottom > room.bottom + 1) cut.push(text.textContent);
-          }
-        }
-        return cut;
-        """
-    )
-    assert cut == []
+    assert page.cut_labels() == []
 
 
 def test_everything_that_can_be_worked_is_reached_by_tab(page):
-    every = "Array.from(document.querySelectorAll('a, button, summary, input, .box'))"
-    folded = "details:not([open]) > :not(summary), details:not([open]) > :not(summary) *, [hidden] *"
-    wanted = page.run(f"return {every}.flatMap((e, i) => e.matches(arguments[0]) ? [] : [i])", folded)
-    page.run("document.querySelector('.skip').focus()")
-    reached = set()
-    for _ in wanted:
-        reached.add(page.run(f"return {every}.indexOf(document.activeElement)"))
-        page.press(TAB)
-    assert sorted(reached) == wanted
+    wanted, reached = page.workable()
+    assert reached == wanted
 
 
 def test_infeasible_candidates_stand_with_their_reason(page):

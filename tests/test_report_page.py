@@ -1,22 +1,18 @@
 """The page in a real browser: it sorts, turns dark, fits a phone and prints, without a mouse or a network."""
 
-import re
-
 import matplotlib as mpl
 import numpy as np
 import pytest
-from browser import browser, missing
+from browser import ENTER, LEFT, RIGHT, browser, missing
 from conftest import known_draws
 
 from bayescdm.plots.style import DARK, LIGHT
 from bayescdm.report import report
 
-ENTER, TAB = "\ue007", "\ue004"
 COLUMN = """
   const rows = Array.from(document.querySelectorAll("#ranking tbody tr"));
   return rows.map(row => row.cells[arguments[0]].textContent)
 """
-STYLE = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
 
 
 @pytest.fixture(scope="module")
@@ -31,11 +27,6 @@ def page(known_fit, tmp_path_factory):
     with browser() as driven:
         driven.open(path.as_uri())
         yield driven
-
-
-def colour(page, selector="body", what="backgroundColor"):
-    red, green, blue = map(int, re.findall(r"\d+", page.run(STYLE, selector, what))[:3])
-    return f"#{red:02x}{green:02x}{blue:02x}"
 
 
 def test_page_runs_without_errors_and_asks_the_network_for_nothing(page):
@@ -59,7 +50,6 @@ def test_tables_sort_from_the_keyboard(page):
     assert page.run("return document.querySelectorAll('#ranking th[aria-sort]').length") == 1
 
 
-LEFT, RIGHT = "\ue012", "\ue014"
 SHOWN = """
   const step = document.querySelector("#volumes .step:not([hidden])");
   const rows = Array.from(step.querySelectorAll("tbody tr"));
@@ -105,15 +95,8 @@ def test_a_table_that_is_cut_off_says_that_it_scrolls(page):
 
 
 def test_everything_that_can_be_worked_is_reached_by_tab(page):
-    every = "Array.from(document.querySelectorAll('a, button, summary, input, .box'))"
-    folded = "details:not([open]) > :not(summary), details:not([open]) > :not(summary) *, [hidden] *"
-    wanted = page.run(f"return {every}.flatMap((e, i) => e.matches(arguments[0]) ? [] : [i])", folded)
-    page.run("document.querySelector('.skip').focus()")
-    reached = set()
-    for _ in wanted:
-        reached.add(page.run(f"return {every}.indexOf(document.activeElement)"))
-        page.press(TAB)
-    assert sorted(reached) == wanted
+    wanted, reached = page.workable()
+    assert reached == wanted
 
 
 @pytest.mark.parametrize("width", [390, 1280])
@@ -121,7 +104,7 @@ def test_everything_that_can_be_worked_is_reached_by_tab(page):
 def test_page_fits_the_window_in_both_schemes(page, width, scheme):
     page.resize(width)
     page.prefer(scheme)
-    assert colour(page) == {"light": LIGHT, "dark": DARK}[scheme].paper
+    assert page.colour() == {"light": LIGHT, "dark": DARK}[scheme].paper
     assert page.run("return document.documentElement.scrollWidth") <= width
     shown = page.run(
         "return Array.from(document.querySelectorAll('figure svg'))"
@@ -134,32 +117,17 @@ def test_page_fits_the_window_in_both_schemes(page, width, scheme):
 def test_no_label_of_a_figure_is_cut_off(page):
     for width in (390, 1280):
         page.resize(width)
-        cut = page.run(
-            """
-            const cut = [];
-            for (const svg of document.querySelectorAll('figure svg')) {
-              const room = svg.getBoundingClientRect();
-              if (!room.width) continue;
-              for (const text of svg.querySelectorAll('text')) {
-                const box = text.getBoundingClientRect();
-                if (box.left < room.left - 1 || box.right > room.right + 1 || box.top < room.top - 1
-                    || box.bottom > room.bottom + 1) cut.push(text.textContent);
-              }
-            }
-            return cut;
-            """
-        )
-        assert cut == []
+        assert page.cut_labels() == []
 
 
 def test_the_button_turns_the_page_and_its_figures_dark_and_back(page):
     page.prefer("light")
     label = "figure svg text"
-    before = colour(page), colour(page, label, "fill")
+    before = page.colour(), page.colour(label, "fill")
     page.run("document.getElementById('theme').click()")
-    assert (colour(page), colour(page, label, "fill")) == (DARK.paper, DARK.ink)
+    assert (page.colour(), page.colour(label, "fill")) == (DARK.paper, DARK.ink)
     page.run("document.getElementById('theme').click()")
-    assert (colour(page), colour(page, label, "fill")) == before
+    assert (page.colour(), page.colour(label, "fill")) == before
 
 
 def test_print_shows_all_that_was_folded(page):

@@ -14,17 +14,15 @@ the best of every question from the stated probabilities themselves.
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import importlib.metadata
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from held_out_coverage import MODEL, SETTINGS, Refits, study_of
+from held_out_coverage import MODEL, SETTINGS, Refits, rows_of_studies, study_of
 
 from bayescdm.compare import rank_backbones
 from bayescdm.modelfiles import load_model
@@ -153,25 +151,8 @@ def plot(table: pd.DataFrame, result: dict[str, Any], path: Path) -> None:
 
 
 def main() -> None:
-    """Run the studies asked for; those that stand in the work folder are read."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--studies", type=int, default=100)
-    parser.add_argument("--work", type=Path)
-    asked = parser.parse_args()
-    if asked.work is not None:
-        asked.work.mkdir(parents=True, exist_ok=True)
-    refits, parts = None, []
-    for seed in range(asked.studies):
-        path = None if asked.work is None else asked.work / f"choice-{seed:03d}.csv"
-        if path is not None and path.exists():
-            parts.append(pd.read_csv(path))
-            continue
-        refits = refits or Refits.of(study_of(seed))
-        parts.append(rows_of(refits, seed))
-        if path is not None:
-            parts[-1].to_csv(path, index=False)
-        print(f"\r{seed + 1} of {asked.studies}", end="", file=sys.stderr, flush=True)
-    rows = pd.concat(parts, ignore_index=True)
+    """Run the studies, weigh what was stated against what is true, and keep it."""
+    rows = rows_of_studies(__doc__, "choice", rows_of)
     stated, best = rows["p_best"].to_numpy(), rows["best"].to_numpy(float)
     table, perfect = reliability(rows), perfectly_calibrated(rows)
     error = float(calibration_error(stated, best[None])[0])

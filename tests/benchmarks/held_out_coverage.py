@@ -21,6 +21,7 @@ import argparse
 import datetime
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,9 +143,11 @@ def coverage_table(rows: pd.DataFrame) -> list[dict[str, Any]]:
     return table
 
 
-def main() -> None:
-    """Run the studies asked for; those that stand in the work folder are read."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+def rows_of_studies(
+    description: str | None, name: str, rows_of: Callable[[Refits, int], pd.DataFrame]
+) -> pd.DataFrame:
+    """Gather rows of every study that the command line asks for; those in the work folder are read."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--studies", type=int, default=100)
     parser.add_argument("--work", type=Path)
     asked = parser.parse_args()
@@ -152,7 +155,7 @@ def main() -> None:
         asked.work.mkdir(parents=True, exist_ok=True)
     refits, parts = None, []
     for seed in range(asked.studies):
-        path = None if asked.work is None else asked.work / f"study-{seed:03d}.csv"
+        path = None if asked.work is None else asked.work / f"{name}-{seed:03d}.csv"
         if path is not None and path.exists():
             parts.append(pd.read_csv(path))
             continue
@@ -161,7 +164,12 @@ def main() -> None:
         if path is not None:
             parts[-1].to_csv(path, index=False)
         print(f"\r{seed + 1} of {asked.studies}", end="", file=sys.stderr, flush=True)
-    rows = pd.concat(parts, ignore_index=True)
+    return pd.concat(parts, ignore_index=True)
+
+
+def main() -> None:
+    """Run the studies, tabulate coverage, and keep it."""
+    rows = rows_of_studies(__doc__, "study", rows_of)
     by_refit = rows.groupby(["study", "kind"])[["divergences", "max_r_hat"]].first()
     result = {
         "model": MODEL,
