@@ -57,6 +57,18 @@ def probability(p: float) -> str:
     return ">.99" if p > 0.99 else f"{p:.2f}".removeprefix("0")
 
 
+def short_of(p: float, threshold: float) -> str:
+    """Write a probability below a threshold with as many digits as keep it from reading as the threshold.
+
+    Examples
+    --------
+    >>> [short_of(p, 0.9) for p in (0.417, 0.8951, 0.899)]
+    ['.42', '.895', '.899']
+    """
+    digits = next((d for d in (2, 3, 4) if round(p, d) < threshold), 4)
+    return probability(p) if digits == 2 else f"{p:.{digits}f}".removeprefix("0")
+
+
 def and_more(items: Sequence[str], listed: int) -> str:
     """List some items and count the rest.
 

@@ -220,7 +220,9 @@ def test_at_one_volume_the_choice_is_the_ranking(known_fit):
     assert choice.ranking["p_best"].sum() == pytest.approx(1)
     assert choice.evpi == pytest.approx(choice.ranking["expected_regret"].iloc[0])
     first = choice.recommended
-    np.testing.assert_allclose(choice.ranking["p_first_better"], choice.pairs.loc[first])
+    p = choice.ranking["p_first_better"]
+    assert np.isnan(p[0]), "the first cannot be better than itself"
+    np.testing.assert_allclose(p[1:], choice.pairs.loc[first].iloc[1:])
     assert (choice.ranking["tied"] == (choice.pairs.loc[first].to_numpy() < 0.8)).all()
     assert f"Take {first} with 1M samples under wide" in choice.sentences[0]
     assert probability(choice.ranking["p_best"].iloc[0]) in choice.sentences[0]

@@ -88,14 +88,16 @@ def test_pit_curve_is_the_empirical_distribution_with_its_simultaneous_band():
 
 
 def test_residuals_are_shown_in_points_with_their_p_values():
-    rows = pd.DataFrame({"capability": [0.0, 1.0], "log_volume": [0.0, 1.0], "recipe": ["r", "s"],
-                         "family": ["F", "G"], "residual": [0.01, -0.02]})  # fmt: skip
+    rows = pd.DataFrame({"capability": [0.0, 1.0], "log_volume": [0.0, 1.0], "family": ["F", "G"],
+                         "recipe": ["r | CLIP-L/14-336", "s"], "residual": [0.01, -0.02]})  # fmt: skip
     table = pd.DataFrame({"check": ["S", "ln D", "recipe", "family"], "p_value": [0.1, 0.2, 0.3, 0.4]})
     axes = plot_residuals(PosteriorCheck(rows, table, ()))
     assert [ax.get_title() for ax in axes] == [
         "S (p = 0.10)", "ln D (p = 0.20)", "recipe (p = 0.30)", "family (p = 0.40)",
     ]  # fmt: skip
     assert np.allclose(axes[0].collections[0].get_offsets(), [[0, 1], [1, -2]])
+    assert np.allclose(axes[2].collections[0].get_offsets(), [[1, 0], [-2, 1]]), "a line a recipe"
+    assert [label.get_text() for label in axes[2].get_yticklabels()] == ["r | CLIP-L/14-336", "s"]
 
 
 def test_section_of_the_page_says_the_scores_and_what_did_not_converge(validation):

@@ -55,8 +55,8 @@ class Choice:
         ``kind``, ``probability``, ``seed``, ``chosen``.
     ranking : DataFrame, one row a feasible candidate, best first
         The columns of `bayescdm.compare.rank_backbones`, and ``params``, ``active_params``, ``volume`` (the D
-        it would use), ``cost``, ``p_first_better`` (½ for the first), ``tied`` (the data cannot tell it from
-        the first), ``on_front``, ``missing`` (text benchmarks without a score, in words).
+        it would use), ``cost``, ``p_first_better`` (none for the first), ``tied`` (the data cannot tell it
+        from the first), ``on_front``, ``missing`` (text benchmarks without a score, in words).
     options : DataFrame, one row a candidate and volume that were weighed
         ``backbone``, ``volume``, ``cost``, ``mean`` with its interval, ``chosen``, ``on_front``.
     differences : DataFrame, one row a candidate
@@ -349,13 +349,15 @@ def _ranking(
         table[1].loc[names, "params"].to_numpy(float) if "params" in table[1] else np.full(len(names), np.nan)
     )
     missing = missing_benchmarks(fit, table[0])
+    # The first cannot be compared with itself.
+    p_first_better = np.where(np.arange(len(names)) == 0, np.nan, 1 - better)
     ranking = ranking.assign(
         params=params,
         active_params=[active_params(table[1].loc[name]) for name in names],
         volume=own["volume"].to_numpy(),
         cost=own["cost"].to_numpy(),
-        p_first_better=1 - better,
-        tied=(1 - better) < prob,
+        p_first_better=p_first_better,
+        tied=(np.arange(len(names)) == 0) | (p_first_better < prob),
         on_front=own["on_front"].to_numpy(),
         missing=[", ".join(missing[name]) for name in names],
     )

@@ -20,6 +20,7 @@ from bayescdm.wording import (
     short_by_name,
     short_count,
     short_names,
+    short_of,
     signed_points,
 )
 
@@ -134,7 +135,7 @@ def _reason(ranking: pd.DataFrame, names: list[str], prob: float) -> str:
     p = ranking["p_first_better"].to_numpy()
     tied = ranking["tied"].to_numpy()
     told = [i for i in range(1, len(names)) if not tied[i]]
-    untold = [f"{names[i]} ({probability(p[i])})" for i in range(1, len(names)) if tied[i]]
+    untold = [f"{names[i]} ({short_of(p[i], prob)})" for i in range(1, len(names)) if tied[i]]
     over = ""
     if told:
         rest = f", and over {len(told) - 1} more with {prob:g} or more" if len(told) > 1 else ""
@@ -236,7 +237,8 @@ def _next(steps: pd.DataFrame, names: dict[str, str], unit: str, cost_unit: str)
     same = steps[(steps["backbone"] == top["backbone"]) & (steps["evsi"] >= NEARLY * top["evsi"])]
     least = same.loc[same["volume"].idxmin()]
     if least["volume"] < top["volume"]:
-        said += f"; {short_count(least['volume'])} would do nearly as well ({100 * least['evsi']:.2f})"
+        share = least["evsi"] / top["evsi"]
+        said += f"; {short_count(least['volume'])} would do nearly as well ({100 * share:.0f} % of that)"
     if not per_cost.notna().any():
         return f"{said}."
     best = steps.loc[per_cost.idxmax()]

@@ -17,14 +17,16 @@ from bayescdm.plots.style import palette, stamp_not_converged
 from bayescdm.validate.checks import PosteriorCheck
 from bayescdm.validate.uniformity import ecdf_band
 from bayescdm.validate.validation import Validation
-from bayescdm.wording import interval_label, short_count, short_names
+from bayescdm.wording import interval_label, short_count
 
-__all__ = ["plot_held_out", "plot_pit", "plot_residuals"]
+__all__ = ["plot_held_out", "plot_pit", "plot_residuals", "residual_heights"]
 
 #: Ranks of which PIT values are taken for one: a band needs finitely many.
 RANKS = 99
 #: Probabilities of the two bands of a held-out trajectory.
 BANDS = (0.5, 0.95)
+#: Characters of a recipe's or family's name beside its residuals.
+LONGEST_LABEL = 36
 
 
 def plot_held_out(
@@ -173,20 +175,45 @@ def plot_residuals(check: PosteriorCheck, *, axes: np.ndarray | None = None) -> 
         Residuals in points of accuracy; each title carries its posterior predictive p value.
     """
     if axes is None:
-        axes = plt.figure(figsize=(7.0, 5.6), layout="constrained").subplots(2, 2)
+        heights = residual_heights(check)
+        drawing = plt.figure(figsize=(7.0, sum(heights)), layout="constrained")
+        axes = drawing.subplots(2, 2, height_ratios=heights)
     used = given(axes, 4)
     p = check.table.set_index("check")["p_value"]
     points = 100 * check.rows["residual"]
     for ax, (column, name) in zip(used[:2], (("capability", "S"), ("log_volume", "ln D"))):
         ax.scatter(check.rows[column], points, s=12, color=palette(ax).series[0], linewidth=0)
+        ax.axhline(0, color=palette(ax).muted, linewidth=0.8)
         ax.set_title(f"{name} (p = {p[name]:.2f})")
+        ax.set_ylabel("residual (points)")
     for ax, name in zip(used[2:], ("recipe", "family")):
         labels = sorted(check.rows[name].unique())
         position = pd.Index(labels).get_indexer(check.rows[name])
-        ax.scatter(position, points, s=12, color=palette(ax).series[0], linewidth=0)
-        ax.set_xticks(range(len(labels)), short_names(labels), rotation=90, fontsize=6)
+        ax.scatter(points, position, s=12, color=palette(ax).series[0], linewidth=0)
+        ax.axvline(0, color=palette(ax).muted, linewidth=0.8)
+        ax.set_yticks(range(len(labels)), [_cut(label) for label in labels], fontsize=6)
+        ax.set_ylim(len(labels) - 0.5, -0.5)
         ax.set_title(f"{name} (p = {p[name]:.2f})")
-    for ax in used:
-        ax.axhline(0, color=palette(ax).muted, linewidth=0.8)
-        ax.set_ylabel("residual (points)")
+        ax.set_xlabel("residual (points)")
     return used
+
+
+def residual_heights(check: PosteriorCheck) -> tuple[float, float]:
+    """Inches that the panels of `plot_residuals` need: those against numbers, and those with a line a label.
+
+    Parameters
+    ----------
+    check : PosteriorCheck
+
+    Returns
+    -------
+    tuple of float
+    """
+    labels = max(check.rows[name].nunique() for name in ("recipe", "family"))
+    return 2.6, 0.9 + 0.12 * labels
+
+
+def _cut(label: object) -> str:
+    """A label that leaves room for what it labels."""
+    text = str(label)
+    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"

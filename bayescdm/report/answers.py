@@ -21,6 +21,7 @@ from bayescdm.wording import (
     short_by_name,
     short_count,
     short_names,
+    short_of,
 )
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def _told_apart(ranking: pd.DataFrame, names: list[str], prob: float) -> list[st
     """Which candidates the data tell from the first, and which not."""
     p = ranking["p_first_better"].to_numpy()
     told = [f"{name} ({probability(q)})" for name, q in zip(names[1:], p[1:]) if q >= prob]
-    untold = [f"{name} ({probability(q)})" for name, q in zip(names[1:], p[1:]) if q < prob]
+    untold = [f"{name} ({short_of(q, prob)})" for name, q in zip(names[1:], p[1:]) if q < prob]
     sentences = []
     if untold:
         sentences.append(

@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure as Drawing
 
 from bayescdm.fit import Fit
-from bayescdm.plots.validation import plot_held_out, plot_pit, plot_residuals
+from bayescdm.plots.validation import plot_held_out, plot_pit, plot_residuals, residual_heights
 from bayescdm.report.document import Document
 from bayescdm.report.figures import NARROW, figure
 from bayescdm.report.parts import Notes, Part, Section
@@ -122,9 +122,12 @@ def check_section(fit: Fit) -> Section:
     ]
 
     def draw_residuals(width: float) -> Drawing:
-        rows, columns = (4, 1) if width <= NARROW else (2, 2)
-        drawing = plt.figure(figsize=(width, 2.6 * rows), layout="constrained")
-        plot_residuals(check, axes=drawing.subplots(rows, columns, squeeze=False))
+        numbers, labels = residual_heights(check)
+        columns = 1 if width <= NARROW else 2
+        heights = [numbers] * (2 // columns) + [labels] * (2 // columns)
+        drawing = plt.figure(figsize=(width, sum(heights)), layout="constrained")
+        axes = drawing.subplots(len(heights), columns, squeeze=False, height_ratios=heights)
+        plot_residuals(check, axes=axes)
         return drawing
 
     checks = [
