@@ -84,3 +84,11 @@ def test_packaged_studies_are_listed_with_sources():
     result = CliRunner().invoke(app, ["datasets"])
     assert result.exit_code == 0 and "open-vlm (real)" in result.stdout and "sources: " in result.stdout
     assert json.loads(CliRunner().invoke(app, ["datasets", "--json"]).stdout)[0]["name"] == "open-vlm"
+
+
+def test_check_takes_a_list_of_benchmarks_as_fit_does():
+    both = ["--benchmark", "GQA", "--benchmark", "POPE"]
+    listed = json.loads(CliRunner().invoke(app, ["check", "open-vlm", *both, "--json"]).stdout)
+    loaded = load_study("open-vlm", benchmarks=["GQA", "POPE"])
+    assert listed["counts"] == summarise(loaded)["counts"]
+    assert listed["benchmarks"]["accuracy"] == ["GQA", "POPE"]

@@ -272,6 +272,27 @@ def test_command_refuses_before_any_sampling():
     assert "did you mean" in missing.output
 
 
+@pytest.mark.parametrize(
+    ("option", "place", "name"),
+    [
+        ((), "bayescdm.validate.validation", "prepare_refits"),
+        (("--rivals",), "bayescdm.validate", "compare_predictors"),
+    ],
+)
+def test_command_samples_as_often_as_asked(study, monkeypatch, option, place, name):
+    seen = []
+
+    def stop(*_, settings, **__):
+        seen.append(settings)
+        raise RequestError("far enough")
+
+    monkeypatch.setattr(sys.modules["bayescdm.cli.validation"], "load", lambda *_, **__: study)
+    monkeypatch.setattr(sys.modules[place], name, stop)
+    result = CliRunner().invoke(app, ["validate", "here", *option, "--draws", "70", "--chains", "2"])
+    assert result.exit_code == 1 and "far enough" in result.output
+    assert seen == [replace(REFIT_SETTINGS, draws=70, chains=2)]
+
+
 def test_command_says_by_its_status_whether_refits_converged(study, refitter, monkeypatch, tmp_path):
     module = importlib.import_module("bayescdm.validate.validation")
     monkeypatch.setattr(sys.modules["bayescdm.cli.validation"], "load", lambda *_, **__: study)

@@ -38,9 +38,20 @@ from bayescdm.wording import short_count
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
     from bayescdm.predict import Candidates
+    from bayescdm.sampling import SamplerSettings
     from bayescdm.study import Study
 
-__all__ = ["announced", "candidates_of", "count", "load", "opened", "sampler", "volume_of"]
+__all__ = [
+    "announced",
+    "asked_benchmarks",
+    "candidates_of",
+    "changed",
+    "count",
+    "load",
+    "opened",
+    "sampler",
+    "volume_of",
+]
 
 
 @app.command()
@@ -241,8 +252,7 @@ def load(
     from bayescdm.outliers import flag_text_outliers, treat_as_missing
     from bayescdm.reading import load_study
 
-    asked: str | list[str] | None = benchmark[0] if benchmark and len(benchmark) == 1 else benchmark
-    loaded = load_study(study, benchmarks=asked).with_unscored(unscored)
+    loaded = load_study(study, benchmarks=asked_benchmarks(benchmark)).with_unscored(unscored)
     return treat_as_missing(loaded, flag_text_outliers(loaded)) if treat_outliers_as_missing else loaded
 
 
@@ -263,14 +273,26 @@ def announced(study: Study, model: str) -> bool:
     return progress(f"{study.name}: compiling {model} (about 20 s), then sampling")
 
 
-def sampler(draws: int | None, tune: int | None, chains: int | None) -> Any:
+def sampler(draws: int | None, tune: int | None, chains: int | None) -> SamplerSettings:
     """Return the sampler settings, the defaults where nothing was asked."""
-    from dataclasses import replace
-
     from bayescdm.sampling import DEFAULTS
 
+    return changed(DEFAULTS, draws, tune, chains)
+
+
+def changed(
+    settings: SamplerSettings, draws: int | None, tune: int | None, chains: int | None
+) -> SamplerSettings:
+    """Return sampler settings with what was asked in place."""
+    from dataclasses import replace
+
     asked = {"draws": draws, "tune": tune, "chains": chains}
-    return replace(DEFAULTS, **{name: value for name, value in asked.items() if value is not None})
+    return replace(settings, **{name: value for name, value in asked.items() if value is not None})
+
+
+def asked_benchmarks(benchmark: list[str] | None) -> str | list[str] | None:
+    """Return what ``--benchmark`` names: one, a list, or None for what the study says."""
+    return benchmark[0] if benchmark and len(benchmark) == 1 else benchmark
 
 
 def candidates_of(study: Study, path: Path | None) -> Candidates:

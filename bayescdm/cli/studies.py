@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bayescdm.cli.frame import AsJson, Overwrite, Seed, app
+from bayescdm.cli.fits import asked_benchmarks
+from bayescdm.cli.frame import AsJson, Benchmarks, Overwrite, Seed, app
 from bayescdm.cli.output import print_json
 
 __all__: list[str] = []
@@ -16,9 +17,7 @@ __all__: list[str] = []
 @app.command()
 def check(
     study: Annotated[str, typer.Argument(help="Folder of a study, or the name of a packaged one.")],
-    benchmark: Annotated[
-        str | None, typer.Option(help="What a run's accuracy is: average, one benchmark, or a group.")
-    ] = None,
+    benchmark: Benchmarks = None,
     fix: Annotated[
         Path | None, typer.Option("--fix", help="Write cleaned files and changes.csv into this folder.")
     ] = None,
@@ -29,7 +28,7 @@ def check(
     from bayescdm.describe import describe, summarise
     from bayescdm.reading import fix_study, load_study
 
-    loaded = load_study(study, benchmarks=benchmark)
+    loaded = load_study(study, benchmarks=asked_benchmarks(benchmark))
     changes = fix_study(study, fix, overwrite=overwrite) if fix else None
     if as_json:
         fixed = {} if changes is None else {"changes": changes.to_dict("records")}

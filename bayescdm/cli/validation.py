@@ -9,22 +9,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bayescdm.cli.fits import count, load
+from bayescdm.cli.fits import changed, count, load
 from bayescdm.cli.frame import (
     AsJson,
     Benchmarks,
+    Chains,
     Components,
+    Draws,
     Model,
     Overwrite,
     Seed,
     StudyName,
     TreatOutliers,
+    Tune,
     Unscored,
     app,
 )
 from bayescdm.cli.output import NOT_CONVERGED, print_json, print_table, progress, show_frame
 
 if TYPE_CHECKING:
+    from bayescdm.sampling import SamplerSettings
     from bayescdm.study import Study
 
 __all__: list[str] = []
@@ -54,6 +58,9 @@ def validate(
     ] = False,
     treat_outliers_as_missing: TreatOutliers = False,
     unscored: Unscored = "leave_out",
+    draws: Draws = None,
+    tune: Tune = None,
+    chains: Chains = None,
     seed: Seed = 1,
     out: Annotated[
         Path | None,
@@ -64,7 +71,7 @@ def validate(
 ) -> None:
     """Refit a model without parts of a study, exactly, and score its predictions of them."""
     from bayescdm.report.validation import validation_document
-    from bayescdm.validate import SCORE_COLUMNS, readable_scores, refuse_tables
+    from bayescdm.validate import REFIT_SETTINGS, SCORE_COLUMNS, readable_scores, refuse_tables
     from bayescdm.validate import validate as run
     from bayescdm.validate.readers import LEGEND, WHAT
     from bayescdm.validate.validation import PAGE
@@ -74,8 +81,9 @@ def validate(
     loaded = load(
         study, benchmark, treat_outliers_as_missing=treat_outliers_as_missing, unscored=unscored
     )  # fmt: skip
+    settings = changed(REFIT_SETTINGS, draws, tune, chains)
     if rivals:
-        _compare(loaded, by, components, seed, out, overwrite=overwrite, as_json=as_json)
+        _compare(loaded, by, components, seed, settings, out, overwrite=overwrite, as_json=as_json)
         return
     watched = progress(f"{loaded.name}: compiling {model} (about 20 s), then one refit a fold")
     with _resumable(out):
@@ -89,6 +97,7 @@ def validate(
             refit_components=not keep_text_scores,
             store=None if out is None else out / "refits",
             seed=seed,
+            settings=settings,
             progress=watched,
         )
     if out is not None:
@@ -112,6 +121,7 @@ def _compare(
     by: str | None,
     components: int | None,
     seed: int,
+    settings: SamplerSettings,
     out: Path | None,
     *,
     overwrite: bool,
@@ -128,6 +138,7 @@ def _compare(
             components=components,
             store=None if out is None else out / "refits",
             seed=seed,
+            settings=settings,
             progress=watched,
         )
     if out is not None:
