@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOSS_PROGRAM",
+    "MIXED_MODAL_PROGRAM",
     "PROGRAM",
     "check_agreement",
     "checked_name",
@@ -37,8 +38,12 @@ __all__ = [
     "write_fit_file",
 ]
 
-#: What a file says that it is: a fit of a transfer law, or of a loss law.
-PROGRAM, LOSS_PROGRAM = PROGRAMS = "bayescdm", "bayescdm loss"
+#: What a file says that it is: a fit of a transfer law, of a loss law, or of the laws of several modalities.
+PROGRAM, LOSS_PROGRAM, MIXED_MODAL_PROGRAM = PROGRAMS = (
+    "bayescdm",
+    "bayescdm loss",
+    "bayescdm loss mixed-modal",
+)
 
 #: Kinds of numpy types that NetCDF holds to the bit: floats, integers, booleans; text is looked at by itself.
 NUMBERS = "fiub"

@@ -10,10 +10,16 @@ from typer.testing import CliRunner
 
 from bayescdm import cli
 from bayescdm.cli.output import NOT_CONVERGED
-from bayescdm.errors import InputError, NotFoundError, RequestError
+from bayescdm.errors import FitError, InputError, NotFoundError, RequestError
 from bayescdm.laws import mixed_modal_pair_loss
 from bayescdm.loss import mixed_modal
-from bayescdm.loss.mixed_modal import TRUTH, fit_mixed_modal, read_mixed_modal, simulate_mixed_modal
+from bayescdm.loss.mixed_modal import (
+    TRUTH,
+    fit_mixed_modal,
+    load_mixed_modal_fit,
+    read_mixed_modal,
+    simulate_mixed_modal,
+)
 from bayescdm.sampling import SamplerSettings
 
 
@@ -117,3 +123,40 @@ def test_faults_of_runs_are_told_by_line(tmp_path):
     (tmp_path / "r.csv").write_text("first,second,params,volume_first,volume_second,loss\ntext,,7,1B,,2.0\n")
     with pytest.raises(InputError, match="row 2: params 7 is not an absolute count"):
         read_mixed_modal(tmp_path / "r.csv")
+
+
+def test_a_saved_fit_answers_to_the_bit(fit, tmp_path):
+    path = fit.save(tmp_path / "mixed.nc")
+    restored = load_mixed_modal_fit(path)
+    pd.testing.assert_frame_equal(restored.pairs_at_largest().table, fit.pairs_at_largest().table)
+    pd.testing.assert_frame_equal(restored.summary(), fit.summary())
+    pd.testing.assert_frame_equal(restored.study.table, fit.study.table)
+    assert restored.study.scope == fit.study.scope
+    assert restored.study.truth == fit.study.truth
+    assert restored.settings == fit.settings
+    with pytest.raises(RequestError, match="exists already"):
+        fit.save(path)
+    (tmp_path / "half.nc").write_bytes(path.read_bytes()[:2000])
+    for name in ("half.nc", "nowhere.nc"):
+        with pytest.raises(FitError, match=name):
+            load_mixed_modal_fit(tmp_path / name)
+
+
+def test_draws_of_other_pairs_than_the_studys_are_refused(fit, tmp_path):
+    other = replace(fit.study, table=fit.study.table[fit.study.table["second"] != "image"])
+    path = replace(fit, study=other).save(tmp_path / "mixed.nc")
+    with pytest.raises(FitError, match="'C' is not there for each pair of the study"):
+        load_mixed_modal_fit(path)
+
+
+def test_command_saves_a_fit_that_allocation_refuses(fit, tmp_path, monkeypatch):
+    monkeypatch.setattr(mixed_modal, "fit_mixed_modal", lambda study, **_: fit)
+    path = tmp_path / "mixed.nc"
+    told = CliRunner().invoke(cli.app, ["loss", "mixed-modal", "--out", str(path)])
+    assert f"saved to {path}; load_mixed_modal_fit of bayescdm.loss.mixed_modal reads it" in told.stdout
+    refused = CliRunner().invoke(cli.app, ["allocate", "--flops", "1e21", "--fit", str(path)])
+    assert refused.exit_code == 1
+    assert "is a fit of 'bayescdm loss mixed-modal'; a fit of 'bayescdm loss' is needed" in refused.stderr
+    compared = CliRunner().invoke(cli.app, ["loss", "mixed-modal", "--compare"])
+    assert compared.exit_code == 1
+    assert "no mixed-modal law" in compared.stderr

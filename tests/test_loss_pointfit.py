@@ -9,9 +9,10 @@ from scipy.optimize import approx_fprime
 
 from bayescdm.errors import NotFoundError, RequestError
 from bayescdm.laws import compute_loss, contrastive_error
+from bayescdm.loss.huber import HuberObjective
 from bayescdm.loss.logs import prepare_logs, thin_logs
 from bayescdm.loss.packaged import chinchilla_points
-from bayescdm.loss.pointfit import HuberObjective, capability_direction, fit_loss_points
+from bayescdm.loss.pointfit import capability_direction, fit_loss_points
 from bayescdm.loss.scope import Scope
 from bayescdm.loss.simulate import CAPABILITY_TRUTH, VOLUME_REF, simulate_losses
 from bayescdm.loss.study import LossStudy

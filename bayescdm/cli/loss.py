@@ -80,12 +80,17 @@ def loss(
 ) -> None:
     """Fit a loss law to training logs or to packaged points, with intervals and the scope of the fit."""
     _refuse_existing(out, overwrite=overwrite)
+    if point and out is not None:
+        raise RequestError("--out saves a posterior: leave out --point, or keep what --point --json prints")
     if law is not None and law not in (*POINT_LAW, MIXED_MODAL):
         raise unknown_name("loss law", law, (*POINT_LAW, MIXED_MODAL))
     if law == MIXED_MODAL or (logs == MIXED_MODAL and law is None):
-        if point or compare or out is not None:
-            raise RequestError("the mixed-modal law has a posterior only: no --point, --compare or --out")
-        _mixed_modal(logs, seed=seed, prob=prob, as_json=as_json)
+        if compare:
+            raise RequestError("--compare sets capability against compute laws: it has no mixed-modal law")
+        _mixed_modal(
+            logs, point=point, resamples=resamples, seed=seed, prob=prob, out=out, overwrite=overwrite,
+            as_json=as_json,
+        )  # fmt: skip
         return
     study = _loss_study(logs, runs, text_scores, _titles(column or []), first_step, window)
     study = replace(study, scope=_stated(study.scope, _titles(scope or [], option="--scope")))
@@ -323,7 +328,17 @@ def _point_fits(study: LossStudy, law: str, *, seed: int, resamples: int, prob: 
     typer.echo("\n".join([str(study.scope), *map(str, study.notes)]))
 
 
-def _mixed_modal(logs: str, *, seed: int, prob: float, as_json: bool) -> None:
+def _mixed_modal(
+    logs: str,
+    *,
+    point: bool,
+    resamples: int,
+    seed: int,
+    prob: float,
+    out: Path | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
     """Fit the laws of modalities and pairs, and say of each pair whether it competes or helps."""
     from bayescdm.loss import mixed_modal
 
@@ -331,25 +346,24 @@ def _mixed_modal(logs: str, *, seed: int, prob: float, as_json: bool) -> None:
     study = mixed_modal.simulate_mixed_modal() if simulated else mixed_modal.read_mixed_modal(logs)
     if not study.pairs:
         raise RequestError(f"{logs}: no run on two modalities, so that there is no pair to speak of")
+    if point:
+        from bayescdm.loss.mixed_modal_point import fit_mixed_modal_points
+
+        points = fit_mixed_modal_points(study, seed=seed, resamples=resamples, progress=sys.stderr.isatty())
+        if as_json:
+            print_json(points.to_dict(prob=prob))
+        else:
+            typer.echo(points.describe(prob=prob))
+        return
     fit = mixed_modal.fit_mixed_modal(study, seed=seed, progress=sys.stderr.isatty())
-    pairs = fit.pairs_at_largest(prob=prob)
+    if out is not None:
+        fit.save(out, overwrite=overwrite)
     if as_json:
-        print_json(
-            {
-                "study": study.name,
-                "simulated": study.simulated,
-                "parameters": fit.summary(prob=prob).to_dict("index"),
-                "pairs": pairs.table.to_dict("records"),
-                "converged": fit.diagnose().converged,
-                "scope": study.scope.to_dict(),
-                "notes": [note.to_dict() for note in pairs.notes],
-            }
-        )
+        print_json(fit.to_dict(prob=prob))
     else:
-        table = fit.summary(prob=prob).to_string(float_format=lambda value: f"{value:.4g}")
-        kind = " (simulated)" if study.simulated and "simulated" not in study.name else ""
-        meaning = "interaction below 0: the modalities help each other (synergy); above 0: they compete"
-        typer.echo(f"mixed_modal, {study.name}{kind}\n{table}\n{fit.diagnose()}\n\n{meaning}\n{pairs}")
+        typer.echo(fit.describe(prob=prob))
+        if out is not None:
+            typer.echo(f"\nsaved to {out}; load_mixed_modal_fit of bayescdm.loss.mixed_modal reads it")
     if not fit.diagnose().converged:
         raise typer.Exit(NOT_CONVERGED)
 

@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayescdm.errors import InputError, Note, NotFoundError, RequestError, unknown_name
+from bayescdm import __version__
+from bayescdm.errors import FitError, InputError, Note, NotFoundError, RequestError, unknown_name
 from bayescdm.fit import Diagnosis, diagnose, summarise
+from bayescdm.fitfile import MIXED_MODAL_PROGRAM, parsing, read_fit_file, write_fit_file
 from bayescdm.intervals import check_probability, interval_columns
 from bayescdm.laws import compute_loss, mixed_modal_loss, mixed_modal_pair_loss
 from bayescdm.loss.fit import LOSS_DEFAULTS, PRIOR_DRAWS
@@ -23,16 +25,30 @@ from bayescdm.loss.study import SMALLEST_PARAMS, SMALLEST_VOLUME
 from bayescdm.modelfiles import load_model
 from bayescdm.reading import parse_count
 from bayescdm.sampling import SamplerSettings, compile_model, prior_draws
+from bayescdm.study import decode_table, encode_table
 
 __all__ = [
     "CAUTIONS",
+    "CONSTANTS",
+    "MEANING",
     "MixedModalFit",
     "MixedModalStudy",
+    "extrapolations",
     "fit_mixed_modal",
+    "largest_of_pairs",
+    "load_mixed_modal_fit",
+    "pair_interactions",
     "read_mixed_modal",
     "simulate_mixed_modal",
+    "titled",
 ]
 
+#: Version of a saved fit's record.
+FORMAT = 1
+#: Constants for absolute counts, and what each is there for.
+CONSTANTS = {name: "modality" for name in ("A", "B", "E", "alpha", "beta")} | {
+    name: "pair" for name in ("C", "pair_A", "pair_B", "pair_alpha", "pair_beta")
+}
 COLUMNS = ("first", "second", "params", "volume_first", "volume_second", "loss")
 
 CAUTIONS = (
@@ -47,6 +63,7 @@ CAUTIONS = (
         "tokens of different modalities are different units, which the law adds up as the source does",
     ),
 )
+MEANING = "interaction below 0: the modalities help each other (synergy); above 0: they compete"
 SIZES = (8e6, 125e6, 350e6, 760e6, 1.3e9, 2.7e9, 6.7e9)
 VOLUMES = (5e9, 20e9, 100e9)
 TRUTH: dict[str, Any] = {
@@ -119,9 +136,38 @@ class MixedModalStudy:
     def pairs(self) -> list[str]:
         """Pairs in order of appearance, ``first + second`` in the order of `modalities`."""
         both = self.table[self.table["second"] != ""]
+        modalities = self.modalities
         return list(
-            dict.fromkeys(pair_label(a, b, self.modalities) for a, b in zip(both["first"], both["second"]))
+            dict.fromkeys(pair_label(a, b, modalities) for a, b in zip(both["first"], both["second"]))
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the study as JSON-able values; see :meth:`from_dict`."""
+        return {
+            "name": self.name,
+            "table": encode_table(self.table),
+            "scope": self.scope.to_dict(),
+            "simulated": self.simulated,
+            "truth": self.truth,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> MixedModalStudy:
+        """Restore a study from :meth:`to_dict`.
+
+        Parameters
+        ----------
+        data : dict
+
+        Raises
+        ------
+        InputError
+            If the table breaks the study's contract.
+        """
+        table = decode_table(data["table"])
+        table.index = table.index.astype(int)
+        scope = Scope.from_dict(data["scope"])
+        return cls(data["name"], table, scope, simulated=data["simulated"], truth=data["truth"])
 
 
 @dataclass(frozen=True)
@@ -133,10 +179,13 @@ class MixedModalFit:
     draws : DataTree
         Groups ``posterior``, ``sample_stats`` and ``prior``.
     study : MixedModalStudy
+    settings : dict
+        Seed, sampler, source hash of the model file, version.
     """
 
     draws: xr.DataTree
     study: MixedModalStudy
+    settings: dict[str, Any] = field(default_factory=dict)
 
     @property
     def posterior(self) -> xr.Dataset:
@@ -171,6 +220,49 @@ class MixedModalFit:
         wanted = ["reference_loss", "E", "alpha", "beta", "interaction", "C", "sigma"]
         return summarise(self.posterior[wanted], self.draws["prior"].to_dataset(), prob=prob)
 
+    def __str__(self) -> str:
+        """Return constants, convergence, and each pair at its largest."""
+        return self.describe()
+
+    def describe(self, *, prob: float = 0.9) -> str:
+        """Return constants, convergence, and each pair's interaction at its largest runs as text.
+
+        Parameters
+        ----------
+        prob : float
+            Probability of the intervals.
+
+        Returns
+        -------
+        str
+        """
+        table = self.summary(prob=prob).to_string(float_format=lambda value: f"{value:.4g}")
+        pairs = self.pairs_at_largest(prob=prob)
+        return f"mixed_modal, {titled(self.study)}\n{table}\n{self.diagnose()}\n\n{MEANING}\n{pairs}"
+
+    def to_dict(self, *, prob: float = 0.9) -> dict[str, Any]:
+        """Return constants, convergence, interactions, scope and notes as plain values, for JSON.
+
+        Parameters
+        ----------
+        prob : float
+            Probability of the intervals.
+
+        Returns
+        -------
+        dict
+        """
+        pairs = self.pairs_at_largest(prob=prob)
+        return {
+            "study": self.study.name,
+            "simulated": self.study.simulated,
+            "parameters": self.summary(prob=prob).to_dict("index"),
+            "pairs": pairs.table.to_dict("records"),
+            "converged": self.diagnose().converged,
+            "scope": self.study.scope.to_dict(),
+            "notes": [note.to_dict() for note in pairs.notes],
+        }
+
     def pairs_at_largest(self, *, prob: float = 0.9) -> LossPrediction:
         """Return the interaction of each pair at its own largest model size and volumes.
 
@@ -183,11 +275,7 @@ class MixedModalFit:
         LossPrediction
             As of :meth:`interaction`, a row a pair.
         """
-        both = self.study.table[self.study.table["second"] != ""]
-        labels = [pair_label(a, b, self.study.modalities) for a, b in zip(both["first"], both["second"])]
-        sizes = both.drop(columns="loss").sort_values(["params", "volume_first", "volume_second"])
-        last = sizes.groupby(pd.Series(labels, index=both.index), sort=False).tail(1)
-        return self.interaction(last.reset_index(drop=True), prob=prob)
+        return self.interaction(largest_of_pairs(self.study), prob=prob)
 
     def interaction(self, table: pd.DataFrame, *, prob: float = 0.9) -> LossPrediction:
         """How much a pair loses or gains against its modalities alone, and how sure that is.
@@ -213,19 +301,10 @@ class MixedModalFit:
             A count that is not positive.
         """
         lower, upper = interval_columns("law", check_probability(prob))
-        N, D_first, D_second = (table[c].to_numpy(float) for c in ("params", "volume_first", "volume_second"))
-        if min(N.min(), D_first.min(), D_second.min()) <= 0:
-            raise RequestError("params and both volumes must be positive, absolute counts")
-        pair = self._positions(table)
-        first, second = self._alone(table["first"], N, D_first), self._alone(table["second"], N, D_second)
-        C, A, B, alpha, beta = (
-            self._draws(name, pair) for name in ("C", "pair_A", "pair_B", "pair_alpha", "pair_beta")
-        )
-        together = mixed_modal_pair_loss(first, second, N, D_first, D_second, C, A, B, alpha, beta)
-        interaction = together - (first + second) / 2
+        draws = {str(name): _stacked(self.posterior[name]) for name in CONSTANTS}
+        together, interaction = pair_interactions(self.study, draws, table)
         low, high = np.quantile(interaction, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
-        flags = self.study.scope.extrapolates(params=N, volume=D_first)
-        flags |= self.study.scope.extrapolates(volume=D_second)
+        flags = extrapolations(self.study, table)
         answer = table.assign(
             loss=together.mean(axis=0),
             interaction=interaction.mean(axis=0),
@@ -236,25 +315,154 @@ class MixedModalFit:
         notes = (*self.diagnose().notes, *self.study.scope.extrapolation_note(flags), *CAUTIONS)
         return LossPrediction(answer, self.study.scope, notes)
 
-    def _positions(self, table: pd.DataFrame) -> np.ndarray:
-        """Position of each row's pair among the fitted ones."""
-        labels = [pair_label(a, b, self.study.modalities) for a, b in zip(table["first"], table["second"])]
-        for label in labels:
-            if label not in self.study.pairs:
-                raise unknown_name("pair", label, self.study.pairs)
-        return np.array([self.study.pairs.index(label) for label in labels])
+    def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write the fit to one NetCDF file, atomically.
 
-    def _alone(self, modality: pd.Series, N: np.ndarray, D: np.ndarray) -> np.ndarray:
-        """Loss of each row's modality trained alone, shape (draw, row)."""
-        which = np.array([self.study.modalities.index(label) for label in modality])
-        return mixed_modal_loss(
-            N, D, *(self._draws(name, which) for name in ("A", "B", "E", "alpha", "beta"))
-        )
+        Parameters
+        ----------
+        path : str or Path
+        overwrite : bool
+            Replace an existing file.
 
-    def _draws(self, name: str, which: np.ndarray) -> np.ndarray:
-        """Draws of a constant for each row, shape (draw, row)."""
-        values = self.posterior[name].to_numpy()
-        return values.reshape(-1, values.shape[-1])[:, which]
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        RequestError
+            If the file exists and `overwrite` is false, or its folder does not.
+        """
+        record = {"format": FORMAT, "settings": self.settings, "study": self.study.to_dict()}
+        groups = {name: self.draws[name].to_dataset() for name in self.draws.children}
+        return write_fit_file(path, groups, record, program=MIXED_MODAL_PROGRAM, overwrite=overwrite)
+
+
+def load_mixed_modal_fit(path: str | Path) -> MixedModalFit:
+    """Load a fit that `MixedModalFit.save` wrote; it predicts to the bit as before.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    MixedModalFit
+
+    Raises
+    ------
+    FitError
+        If the file is missing, is not a fit of the mixed-modal laws, or is damaged.
+    """
+    path = Path(path)
+    draws, record = read_fit_file(path, program=MIXED_MODAL_PROGRAM, version=FORMAT)
+    with parsing(path, "its record is damaged"):
+        study = MixedModalStudy.from_dict(record["study"])
+        fit = MixedModalFit(draws, study, dict(record["settings"]))
+        _check_labels(fit)
+        return fit
+
+
+def _check_labels(fit: MixedModalFit) -> None:
+    """Refuse draws of other modalities or pairs than the study's: constants are read by position."""
+    known = {"modality": fit.study.modalities, "pair": fit.study.pairs}
+    for name, dim in CONSTANTS.items():
+        draws = fit.posterior[name]
+        labels = [str(label) for label in fit.posterior[dim].to_numpy()]
+        if draws.dims != ("chain", "draw", dim) or labels != known[dim]:
+            raise FitError(f"posterior: '{name}' is not there for each {dim} of the study, in its order")
+
+
+def titled(study: MixedModalStudy) -> str:
+    """Return the name of a study, which says of simulated runs that they are."""
+    return f"{study.name} (simulated)" if study.simulated and "simulated" not in study.name else study.name
+
+
+def largest_of_pairs(study: MixedModalStudy) -> pd.DataFrame:
+    """Ask of each pair at its own largest model size and volumes.
+
+    Parameters
+    ----------
+    study : MixedModalStudy
+
+    Returns
+    -------
+    DataFrame, one row a pair
+        As `MixedModalFit.interaction` takes it.
+    """
+    both = study.table[study.table["second"] != ""]
+    modalities = study.modalities
+    labels = [pair_label(a, b, modalities) for a, b in zip(both["first"], both["second"])]
+    sizes = both.drop(columns="loss").sort_values(["params", "volume_first", "volume_second"])
+    last = sizes.groupby(pd.Series(labels, index=both.index), sort=False).tail(1)
+    return last.reset_index(drop=True)
+
+
+def extrapolations(study: MixedModalStudy, table: pd.DataFrame) -> np.ndarray:
+    """Tell which questions lie outside the runs of a study.
+
+    Parameters
+    ----------
+    study : MixedModalStudy
+    table : DataFrame, one row a question
+        As `MixedModalFit.interaction` takes it.
+
+    Returns
+    -------
+    ndarray of bool, shape (question,)
+    """
+    flags = study.scope.extrapolates(params=table["params"], volume=table["volume_first"])
+    return flags | study.scope.extrapolates(volume=table["volume_second"])
+
+
+def pair_interactions(
+    study: MixedModalStudy, constants: dict[str, np.ndarray], table: pd.DataFrame
+) -> tuple[np.ndarray, np.ndarray]:
+    """Loss of pairs and what it is above or below that of their modalities alone, for draws of the constants.
+
+    Parameters
+    ----------
+    study : MixedModalStudy
+    constants : dict of str to ndarray
+        Each of `CONSTANTS`, shape (draw, modality) or (draw, pair), for absolute counts.
+    table : DataFrame, one row a question
+        As `MixedModalFit.interaction` takes it.
+
+    Returns
+    -------
+    together, interaction : ndarray, shape (draw, question)
+
+    Raises
+    ------
+    NotFoundError
+        A pair without runs.
+    RequestError
+        A count that is not positive.
+    """
+    N, D_first, D_second = (table[c].to_numpy(float) for c in ("params", "volume_first", "volume_second"))
+    if min(N.min(), D_first.min(), D_second.min()) <= 0:
+        raise RequestError("params and both volumes must be positive, absolute counts")
+    modalities, pairs = study.modalities, study.pairs
+    labels = [pair_label(a, b, modalities) for a, b in zip(table["first"], table["second"])]
+    for label in labels:
+        if label not in pairs:
+            raise unknown_name("pair", label, pairs)
+    pair = [pairs.index(label) for label in labels]
+    alone = []
+    for column, D in (("first", D_first), ("second", D_second)):
+        which = [modalities.index(label) for label in table[column]]
+        own = (constants[name][:, which] for name in ("A", "B", "E", "alpha", "beta"))
+        alone.append(mixed_modal_loss(N, D, *own))
+    first, second = alone
+    own = (constants[name][:, pair] for name in ("C", "pair_A", "pair_B", "pair_alpha", "pair_beta"))
+    together = mixed_modal_pair_loss(first, second, N, D_first, D_second, *own)
+    return together, together - (first + second) / 2
+
+
+def _stacked(draws: xr.DataArray) -> np.ndarray:
+    """Draws of a constant with chains joined, shape (draw, label)."""
+    values = draws.to_numpy()
+    return values.reshape(-1, values.shape[-1])
 
 
 def mixed_modal_data(study: MixedModalStudy) -> MixedModalData:
@@ -316,11 +524,14 @@ def fit_mixed_modal(
     -----
     Aghajanyan et al. (arXiv 2301.03728); priors in ``models/mixed_modal.py``.
     """
-    compiled = compile_model(load_model("mixed_modal").build, mixed_modal_data(study))
+    file = load_model("mixed_modal")
+    compiled = compile_model(file.build, mixed_modal_data(study))
     tree = compiled.sample(seed=seed, settings=settings, progress=progress)
     observed = [rv.name for rv in compiled.model.observed_RVs]
     tree["prior"] = xr.DataTree(prior_draws(compiled.model, PRIOR_DRAWS, seed).drop_vars(observed))
-    return MixedModalFit(tree, study)
+    sampler = {name: getattr(settings, name) for name in ("draws", "tune", "chains", "target_accept")}
+    record = {"seed": seed, "sampler": sampler, "source_hash": file.source_hash, "version": __version__}
+    return MixedModalFit(tree, study, record)
 
 
 def read_mixed_modal(path: str | Path) -> MixedModalStudy:

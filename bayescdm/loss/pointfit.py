@@ -1,8 +1,6 @@
 """Point fits of the loss laws: the sum of Huber losses on ln L, from many starts and by variable projection.
 
-Both laws are sums of exponentials that are linear in their coefficients, so that ln L is a log-sum-exp with
-an exact gradient and Hessian. Coefficients sit at a reference point (the geometric mean of N and D): the size
-of a term there hardly moves when its exponent does, and a change of units changes nothing at all.
+The search itself is `bayescdm.loss.huber`; here each law is written as a sum of exponentials.
 """
 
 from __future__ import annotations
@@ -14,106 +12,30 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import OptimizeResult, minimize
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_limits
 
 from bayescdm.errors import InputError, Note, RequestError, unknown_name
 from bayescdm.laws import capability_loss, compute_loss, contrastive_error
+from bayescdm.loss.huber import (
+    DELTA,
+    LARGEST_EXPONENT,
+    Design,
+    HuberObjective,
+    is_same,
+    optimum_notes,
+    project,
+    search,
+    term_bounds,
+)
 from bayescdm.loss.prediction import LossPrediction
 from bayescdm.loss.scope import Scope
 from bayescdm.loss.study import LossStudy
 from bayescdm.tracking import tracked
 
-__all__ = ["DELTA", "LAWS", "HuberObjective", "LossPointFit", "capability_direction", "fit_loss_points"]
+__all__ = ["LAWS", "LossPointFit", "capability_direction", "fit_loss_points"]
 
-#: Threshold of the Huber loss in the paper (appendix D) and in Hoffmann et al.
-DELTA = 1e-3
 LAWS = ("compute", "capability", "contrastive")
-#: Two optima are one when their objectives agree to this share.
-SAME_OBJECTIVE = 1e-6
-LARGEST_EXPONENT = 3.0
-#: Change of ln L (root mean square) a unit of coefficients below which a direction is free. Fits whose
-#: constants are determined have 2e-3 or more, degenerate designs 1e-8 or less.
-FLAT = 1e-6
-#: ln of the share of the mean loss that a term may have at the reference point.
-TERM_BOUNDS = (np.log(1e-6), np.log(2.0))
-
-
-@dataclass(frozen=True)
-class _Design:
-    """A law as ln L = ln Σ_t exp(terms[t]·x), its bounds, and which coefficients the outer search holds."""
-
-    terms: np.ndarray  # (point, term, coefficient)
-    names: tuple[str, ...]
-    bounds: np.ndarray  # (coefficient, 2)
-    shape: np.ndarray  # (coefficient,) bool: exponents; the others are sizes of terms
-
-    def draw_start(self, rng: np.random.Generator, mean_log_loss: float) -> np.ndarray:
-        """Random shares of the mean loss for the terms, random exponents."""
-        x = rng.uniform(0.05, 1.5, len(self.names)) * np.where(self.bounds[:, 0] < 0, rng.choice([-1, 1]), 1)
-        x[~self.shape] = mean_log_loss + np.log(rng.dirichlet(np.ones(np.sum(~self.shape))))
-        return np.clip(x, *self.bounds.T)
-
-
-@dataclass(frozen=True)
-class HuberObjective:
-    """Sum of Huber(ln L̂ − ln L) over points, with its gradient and Hessian.
-
-    Parameters
-    ----------
-    terms : ndarray, shape (point, term, coefficient)
-        ln of each term of L̂ is ``terms @ x``.
-    log_loss : ndarray, shape (point,)
-        ln L as observed.
-    weights : ndarray, shape (point,)
-        How often each point counts.
-    delta : float
-        Threshold between squares and absolute values.
-
-    Notes
-    -----
-    Eq. 11 of *What Transfers from Text to Vision?*. The sum, not the mean: with the mean the gradient is so
-    small that optimisers stop early and report success.
-
-    Examples
-    --------
-    >>> objective = HuberObjective(np.ones((2, 1, 1)), np.array([0.0, 1.0]), np.ones(2))
-    >>> value, gradient = objective(np.zeros(1))
-    >>> round(float(value), 7)
-    0.0009995
-    """
-
-    terms: np.ndarray
-    log_loss: np.ndarray
-    weights: np.ndarray
-    delta: float = DELTA
-
-    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the sum and its gradient, shape (coefficient,)."""
-        residual, share = self._residual(x)
-        size = np.abs(residual)
-        huber = np.where(size <= self.delta, residual**2 / 2, self.delta * (size - self.delta / 2))
-        psi = np.clip(residual, -self.delta, self.delta) * self.weights
-        gradient = np.einsum("it,itc->c", psi[:, None] * share, self.terms)
-        return float(huber @ self.weights), gradient
-
-    def hessian(self, x: np.ndarray) -> np.ndarray:
-        """Return the matrix of second derivatives, shape (coefficient, coefficient)."""
-        residual, share = self._residual(x)
-        psi = np.clip(residual, -self.delta, self.delta) * self.weights
-        inside = (np.abs(residual) <= self.delta) * self.weights
-        jacobian = np.einsum("it,itc->ic", share, self.terms)
-        of_terms = np.einsum("itc,itd->cd", self.terms * (psi[:, None] * share)[:, :, None], self.terms)
-        return of_terms + np.einsum("ic,id->cd", (inside - psi)[:, None] * jacobian, jacobian)
-
-    def _residual(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """ln L̂ − ln L, shape (point,), and the share of each term in L̂, shape (point, term)."""
-        log_terms = np.einsum("itc,c->it", self.terms, x)
-        top = log_terms.max(axis=1, keepdims=True)
-        share = np.exp(log_terms - top)
-        total = share.sum(axis=1, keepdims=True)
-        return (top + np.log(total))[:, 0] - self.log_loss, share / total
 
 
 @dataclass(frozen=True)
@@ -331,15 +253,17 @@ def fit_loss_points(
     resampled = [replace(objective, weights=_resampled_weights(study, rng)) for _ in range(resamples)]
     # The optimiser's own matrices are 5 × 5: threads of the linear-algebra library only wait for each other.
     with threadpool_limits(1, user_api="blas"):
-        direct = [_search(objective, x, design.bounds) for x in bar(points, "starts")]
+        direct = [search(objective, x, design.bounds) for x in bar(points, "starts")]
         some = points[: max(1, starts // 4)]
-        projected = [_project(objective, x, design) for x in bar(some, "variable projection")]
+        projected = [project(objective, x, design) for x in bar(some, "variable projection")]
         best = min(direct + projected, key=lambda found: found.fun)
-        fits = [_search(other, best.x, design.bounds).x for other in bar(resampled, "resamples")]
+        fits = [search(other, best.x, design.bounds).x for other in bar(resampled, "resamples")]
     tables = None
     if resamples:
         tables = pd.DataFrame([_natural(law, x, study) for x in fits]).drop(columns="w", errors="ignore")
-    reached = sum(found.fun <= best.fun * (1 + SAME_OBJECTIVE) for found in direct)
+    found = {"direct search": direct, "variable projection": projected}
+    notes = optimum_notes(best, objective, design, found, resampled=len(study.runs) if resamples else None)
+    reached = sum(is_same(result.fun, best.fun) for result in direct)
     predicted = np.exp(logsumexp(design.terms @ best.x, axis=1))
     return LossPointFit(
         law=law,
@@ -352,82 +276,11 @@ def fit_loss_points(
         reached=reached,
         bootstrap=tables,
         scope=study.scope,
-        notes=(*study.notes, *_notes(best, design, direct, projected, study, resamples)),
+        notes=(*study.notes, *notes),
     )
 
 
-def _search(objective: HuberObjective, x: np.ndarray, bounds: np.ndarray) -> OptimizeResult:
-    """Bounded quasi-Newton from one start, then exact Newton on the coefficients off their bounds."""
-    found = minimize(
-        objective,
-        x,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": 2000, "ftol": 0, "gtol": 1e-11},
-    )
-    x = found.x
-    free = (x > bounds[:, 0]) & (x < bounds[:, 1])
-    if not free.any():
-        return found
-
-    def whole(y: np.ndarray) -> np.ndarray:
-        full = x.copy()
-        full[free] = y
-        return full
-
-    polished = minimize(
-        lambda y: objective(whole(y))[0],
-        x[free],
-        jac=lambda y: objective(whole(y))[1][free],
-        hess=lambda y: objective.hessian(whole(y))[np.ix_(free, free)],
-        method="trust-exact",
-        options={"gtol": 1e-14, "maxiter": 200},
-    )
-    candidate = whole(polished.x)
-    if polished.fun <= found.fun and np.all((candidate >= bounds[:, 0]) & (candidate <= bounds[:, 1])):
-        found.x, found.fun = candidate, polished.fun
-    return found
-
-
-def _project(objective: HuberObjective, x: np.ndarray, design: _Design) -> OptimizeResult:
-    """Variable projection: the outer search holds the exponents, the sizes of the terms are solved inside."""
-    sizes, current = ~design.shape, x.copy()
-
-    def inner(exponents: np.ndarray) -> tuple[float, np.ndarray]:
-        current[design.shape] = exponents
-
-        def partial(y: np.ndarray) -> tuple[float, np.ndarray]:
-            current[sizes] = y
-            value, gradient = objective(current)
-            return value, gradient[sizes]
-
-        solved = minimize(
-            partial,
-            current[sizes],
-            jac=True,
-            method="L-BFGS-B",
-            bounds=design.bounds[sizes],
-            options={"ftol": 0, "gtol": 1e-10},
-        )
-        current[sizes] = solved.x
-        value, gradient = objective(current)
-        # At the inner optimum the sizes have no gradient left, so the exponents' own gradient is the total.
-        return value, gradient[design.shape]
-
-    outer = minimize(
-        inner,
-        x[design.shape],
-        jac=True,
-        method="L-BFGS-B",
-        bounds=design.bounds[design.shape],
-        options={"ftol": 0, "gtol": 1e-9},
-    )
-    inner(outer.x)
-    return _search(objective, current.copy(), design.bounds)
-
-
-def _compute_design(log_params: np.ndarray, log_volume: np.ndarray, mean_log_loss: float) -> _Design:
+def _compute_design(log_params: np.ndarray, log_volume: np.ndarray, mean_log_loss: float) -> Design:
     """L = a·(N/N_ref)^−α + b·(D/D_ref)^−β + E."""
     terms = np.zeros((len(log_params), 3, 5))
     terms[:, [0, 1, 2], [0, 1, 2]] = 1
@@ -435,10 +288,10 @@ def _compute_design(log_params: np.ndarray, log_volume: np.ndarray, mean_log_los
     terms[:, 1, 4] = -log_volume
     exponents = np.array([[0.0, LARGEST_EXPONENT]] * 2)
     names = ("ln A", "ln B", "ln E", "alpha", "beta")
-    return _Design(terms, names, np.vstack([_term_bounds(mean_log_loss), exponents]), np.arange(5) >= 3)
+    return Design(terms, names, np.vstack([term_bounds(mean_log_loss), exponents]), np.arange(5) >= 3)
 
 
-def _capability_design(components: np.ndarray, log_volume: np.ndarray, mean_log_loss: float) -> _Design:
+def _capability_design(components: np.ndarray, log_volume: np.ndarray, mean_log_loss: float) -> Design:
     """L = A·exp(−v·Z) + b·(D/D_ref)^−β + E, with v = α·w: the length of v is α, its direction w."""
     K = components.shape[1]
     terms = np.zeros((len(components), 3, 4 + K))
@@ -448,16 +301,16 @@ def _capability_design(components: np.ndarray, log_volume: np.ndarray, mean_log_
     largest = 20 / max(float(np.abs(components).max()), 1e-12)
     free = np.vstack([[0.0, LARGEST_EXPONENT], np.tile([-largest, largest], (K, 1))])
     names = ("ln A", "ln B", "ln E", "beta", *(f"alpha·w{k + 1}" for k in range(K)))
-    return _Design(terms, names, np.vstack([_term_bounds(mean_log_loss), free]), np.arange(4 + K) >= 3)
+    return Design(terms, names, np.vstack([term_bounds(mean_log_loss), free]), np.arange(4 + K) >= 3)
 
 
-def _contrastive_design(log_compute: np.ndarray, mean_log_error: float) -> _Design:
+def _contrastive_design(log_compute: np.ndarray, mean_log_error: float) -> Design:
     """Error = b·(C/C_ref)^α + floor, with −α as the exponent that is searched."""
     terms = np.zeros((len(log_compute), 2, 3))
     terms[:, [0, 1], [0, 1]] = 1
     terms[:, 0, 2] = -log_compute
-    bounds = np.vstack([_term_bounds(mean_log_error, 2), [0.0, LARGEST_EXPONENT]])
-    return _Design(terms, ("ln beta", "ln floor", "-alpha"), bounds, np.arange(3) >= 2)
+    bounds = np.vstack([term_bounds(mean_log_error, 2), [0.0, LARGEST_EXPONENT]])
+    return Design(terms, ("ln beta", "ln floor", "-alpha"), bounds, np.arange(3) >= 2)
 
 
 def _compute(study: LossStudy) -> np.ndarray:
@@ -470,11 +323,6 @@ def _compute(study: LossStudy) -> np.ndarray:
 def _compute_ref(study: LossStudy) -> float:
     """Geometric mean of C over the points."""
     return float(np.exp(np.log(_compute(study)).mean()))
-
-
-def _term_bounds(mean_log_loss: float, terms: int = 3) -> np.ndarray:
-    """Bounds of the logarithms of the terms at the reference point, around the mean log loss."""
-    return np.tile(mean_log_loss + np.asarray(TERM_BOUNDS), (terms, 1))
 
 
 def capability_direction(
@@ -500,7 +348,7 @@ def capability_direction(
     rng = np.random.default_rng(0)
     points = [design.draw_start(rng, float(log_loss.mean())) for _ in range(starts)]
     with threadpool_limits(1, user_api="blas"):
-        v = min((_search(objective, x, design.bounds) for x in points), key=lambda found: found.fun).x[4:]
+        v = min((search(objective, x, design.bounds) for x in points), key=lambda found: found.fun).x[4:]
     length = np.linalg.norm(v)
     return v / length if length > 0 else np.eye(len(v))[0]
 
@@ -530,59 +378,3 @@ def _resampled_weights(study: LossStudy, rng: np.random.Generator) -> np.ndarray
     """How often each point counts when whole runs are drawn with replacement."""
     n = len(study.runs)
     return np.bincount(rng.integers(n, size=n), minlength=n)[study.run_of_point].astype(float)
-
-
-def _free_directions(x: np.ndarray, design: _Design) -> list[str]:
-    """Coefficients that take part in a direction along which no prediction changes."""
-    log_terms = np.einsum("itc,c->it", design.terms, x)
-    share = np.exp(log_terms - logsumexp(log_terms, axis=1, keepdims=True))
-    jacobian = np.einsum("it,itc->ic", share, design.terms)
-    change, directions = np.linalg.eigh(np.einsum("ic,id->cd", jacobian, jacobian) / len(jacobian))
-    flat = np.abs(directions[:, change < FLAT**2]).max(axis=1, initial=0)
-    return [name for name, part in zip(design.names, flat) if part > 0.1]
-
-
-def _too_few(design: _Design) -> str:
-    """What more of would determine the constants, or what may be nought."""
-    if "ln floor" in design.names:
-        return "too few models, or no floor in sight of them"
-    return "too few model sizes, data volumes or backbones"
-
-
-def _notes(
-    best: OptimizeResult,
-    design: _Design,
-    direct: list[OptimizeResult],
-    projected: list[OptimizeResult],
-    study: LossStudy,
-    resamples: int,
-) -> tuple[Note, ...]:
-    """What the reader must know of the optimum: bounds, disagreeing starts, too few runs to resample."""
-    notes = []
-    lower, upper = design.bounds.T
-    near = 1e-6 * (upper - lower)
-    # The size of a vanishing term creeps along a flat floor and stops short of its lower bound.
-    vanishing = np.where(design.shape, near, np.log(100.0))
-    for name in np.asarray(design.names)[(best.x - lower <= vanishing) | (upper - best.x <= near)]:
-        message = f"{name} ended at its bound: the points do not determine it, nor what depends on it"
-        notes.append(Note("optimum-at-bound", message, "warning", str(name)))
-    free = _free_directions(best.x, design)
-    if free:
-        message = (
-            f"{', '.join(free)} can change {'together ' if len(free) > 1 else ''}without any effect on the "
-            f"points: {_too_few(design)}"
-        )
-        notes.append(Note("undetermined", message, "warning"))
-    for method, found in (("direct search", direct), ("variable projection", projected)):
-        ends = np.array([f.fun for f in found])
-        away = ends > best.fun * (1 + SAME_OBJECTIVE)
-        if away.any():
-            message = (
-                f"{away.sum()} of {len(ends)} starts of the {method} ended above the best objective "
-                f"{best.fun:.7g}, the worst at {ends.max():.7g}"
-            )
-            notes.append(Note("starts-disagree", message, "warning", method))
-    if resamples and len(study.runs) < 10:
-        message = f"{len(study.runs)} runs were resampled: too few for the intervals to be more than a hint"
-        notes.append(Note("few-runs", message, "warning", "bootstrap"))
-    return tuple(notes)
