@@ -79,6 +79,23 @@ def test_a_token_served_costs_next_to_nothing():
     assert {n.code for n in one.notes} >= {"serving-counted"}
 
 
+@pytest.mark.parametrize("law", [preset(), with_draws()])
+def test_a_budget_that_serves_is_shown_split_and_has_no_exponents(law):
+    result = allocate(1e22, law, tokens_served="1T")
+    assert not [name for name in result.optimum.index if name.startswith("exponent")]
+    best = result.optimum["value"]
+    assert best["training_flops"] + best["serving_flops"] == pytest.approx(1e22)
+    assert best["serving_flops"] == pytest.approx(2e12 * best["params"])
+    head = str(result).splitlines()[0]
+    assert head.startswith(
+        f"1e+22 FLOPs for training and serving (at the optimum {best['training_flops']:.3g} for training, "
+        f"{best['serving_flops']:.3g} for serving 1e+12 tokens)"
+    )
+    assert "grows as" not in str(result)
+    assert "exponent" not in " ".join(result.to_dict()["optimum"])
+    assert "N* grows as C^" in str(allocate(1e22, law))
+
+
 def test_points_outside_the_fitted_range_are_flagged_one_by_one():
     curve = allocate(1e21, sizes=["50M", "1B", "12B", "40B"]).sizes
     # 1e21 FLOPs leave 3.3T tokens for 50M parameters, and 4.2B for 40B.

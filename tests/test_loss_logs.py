@@ -108,8 +108,19 @@ def test_columns_of_other_names_are_named_by_the_user(folder):
 
 def test_two_columns_that_could_be_the_loss_are_refused(folder):
     long_table().assign(loss=1.0).to_csv(folder / "log.csv", index=False)
-    with pytest.raises(InputError, match="'train/loss' and 'loss' could both be the loss"):
+    with pytest.raises(InputError) as refused:
         read_loss_logs(folder / "log.csv")
+    assert str(refused.value) == (
+        "log.csv: columns 'train/loss' and 'loss' could each be the loss; say which it is: "
+        "--column loss='train/loss' or --column loss='loss'"
+    )
+    assert (read_loss_logs(folder / "log.csv", columns={"loss": "loss"}).loss == 1).all()
+
+
+def test_names_of_families_are_not_called_an_architecture(folder):
+    long_table().to_csv(folder / "log.csv", index=False)
+    study = read_loss_logs(folder / "log.csv")
+    assert study.scope.architecture == "not stated (family: Falcon3)"
 
 
 def test_blank_rows_diverged_losses_and_resumed_steps_are_told(folder):

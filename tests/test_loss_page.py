@@ -91,7 +91,6 @@ def test_browser_agrees_with_python_on_draws_and_serving(page):
     names = {
         "tokens_per_parameter": "best-ratio",
         "loss": "best-loss",
-        "exponent_tokens": "best-exponent-tokens",
     }
     for quantity, cell in names.items():
         middle, low, high = result.optimum.loc[quantity]
@@ -117,7 +116,11 @@ def test_serving_is_called_uncounted_only_where_it_is(page):
     assert "cost of serving the model is not in this optimum" in shown(page, "notes")
     page.open(page.url + "#flops=1e22&params=2e9&served=1e12")
     assert "cost of serving" not in shown(page, "notes")
-    assert "the exponents are those of training alone" in shown(page, "notes")
+    assert "no exponents are given" in shown(page, "notes")
+    best = allocate(1e22, tokens_served=1e12).optimum["value"]
+    for part in ("training", "serving"):
+        assert float(shown(page, f"best-{part}")) == pytest.approx(best[f"{part}_flops"], rel=5e-3)
+    assert "grows as" not in page.text("main")
 
 
 def test_serving_that_exceeds_the_budget_is_said(page):
@@ -242,5 +245,8 @@ def test_draws_that_did_not_converge_are_announced_before_any_number_and_in_each
     words = page.text("main")
     assert words.index("NOT CONVERGED: 3 divergences") < words.index("Budget")
     assert words.count("(NOT CONVERGED)") == 2
+    stamped = "const s = document.querySelector('#curve #stamp'); return s ? s.textContent : ''"
+    assert page.run(stamped) == "not converged"
     page.open(page.url)
     assert "NOT CONVERGED" not in page.text("main")
+    assert page.run(stamped) == ""

@@ -13,7 +13,7 @@ from bayescdm.intervals import check_probability, interval_columns
 from bayescdm.laws import compute_loss, optimal_allocation
 from bayescdm.loss.fit import LossFit
 from bayescdm.loss.pointfit import LossPointFit
-from bayescdm.loss.scope import CHINCHILLA_SCOPE, Scope
+from bayescdm.loss.scope import CHINCHILLA_SCOPE, Scope, architecture_not_stated
 from bayescdm.loss.study import SMALLEST_PARAMS
 from bayescdm.reading import parse_count
 
@@ -40,7 +40,8 @@ SERVING = Note(
 
 SERVED = Note(
     "serving-counted",
-    "the exponents are those of training alone; serving costs do not scale with the budget",
+    "no exponents are given: N* and D* are no powers of a budget that also serves a fixed number of tokens; "
+    "leave serving out for the exponents of training alone",
 )
 
 
@@ -70,6 +71,11 @@ class ComputeLaw:
     beta: np.ndarray
     scope: Scope
     notes: tuple[Note, ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        """Whether the fit that the law was taken from can be trusted; published constants are."""
+        return all(note.code != "not-converged" for note in self.notes)
 
     @property
     def has_draws(self) -> bool:
@@ -196,8 +202,9 @@ def _scope_of_family(fit: LossFit, family: str) -> Scope:
     ranges = {name: (float(own[name].min()), float(own[name].max())) for name in ("params", "volume")}
     scope = replace(fit.scope, ranges={**fit.scope.ranges, **ranges})
     # Where all that is known of the architecture is the families' names, it is this family's.
-    everyone = ", ".join(fit.study.families)
-    return replace(scope, architecture=family) if scope.architecture == everyone else scope
+    if scope.architecture == architecture_not_stated(fit.study.families):
+        scope = replace(scope, architecture=architecture_not_stated([family]))
+    return scope
 
 
 def _own_notes(scope: Scope) -> tuple[Note, ...]:
@@ -273,9 +280,10 @@ class Allocation:
         Probability of the intervals.
     law : ComputeLaw
     optimum : DataFrame, (quantity,)
-        Rows ``params``, ``tokens``, ``loss``, ``tokens_per_parameter``, ``exponent_params``,
-        ``exponent_tokens``; column ``value`` and, where there are draws, of which it is the median,
-        ``law_90_lower`` and ``law_90_upper``.
+        Rows ``params``, ``tokens``, ``loss``, ``tokens_per_parameter``, and ``exponent_params`` and
+        ``exponent_tokens``, or with serving ``training_flops`` and ``serving_flops`` in their place; column
+        ``value`` and, where there are draws, of which it is the median, ``law_90_lower`` and
+        ``law_90_upper``.
     curve : DataFrame, one row a model size
         81 sizes around the optimum, and those asked for: ``params``, ``tokens``, ``tokens_per_parameter``,
         ``loss`` (median over draws, with its interval), ``excess`` over the least loss of the same draw
@@ -305,17 +313,17 @@ class Allocation:
     @property
     def converged(self) -> bool:
         """Whether the fit that the law was taken from can be trusted; published constants are."""
-        return all(note.code != "not-converged" for note in self.notes)
+        return self.law.converged
 
     def __str__(self) -> str:
         """Return the optimum, the scope and the notes as text."""
         names = {"params": "parameters N*", "tokens": "tokens D*", "loss": self.scope.metric}
         names |= {"tokens_per_parameter": "tokens per parameter"}
         names |= {"exponent_params": "N* grows as C^", "exponent_tokens": "D* grows as C^"}
-        served = f" and for serving {self.tokens_served:.3g} tokens" if self.tokens_served else ""
+        names |= {"training_flops": "training FLOPs", "serving_flops": "serving FLOPs"}
         kind = "median" if self.law.has_draws else "value"
         lines = [
-            f"{self.flops:.3g} FLOPs for training{served}, {self.law.name}",
+            f"{self.flops:.3g} FLOPs for {self._spent()}, {self.law.name}",
             "EXTRAPOLATION: the optimum lies outside the fitted range" if self.extrapolates else "",
             "",
         ]
@@ -326,6 +334,16 @@ class Allocation:
             lines.append(f"({kind} and interval {self.optimum.columns[1].removesuffix('_lower')})")
         text = "\n".join([*lines, "", str(self.scope), *map(str, self.notes)])
         return text.replace("\n\n\n", "\n\n")
+
+    def _spent(self) -> str:
+        """What the budget pays for, and with serving how the optimum splits it."""
+        if not self.tokens_served:
+            return "training"
+        training, serving = self.optimum.loc[["training_flops", "serving_flops"], "value"]
+        return (
+            f"training and serving (at the optimum {training:.3g} for training, {serving:.3g} for serving "
+            f"{self.tokens_served:.3g} tokens)"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
@@ -405,9 +423,11 @@ def allocate(
         "tokens": D,
         "loss": least[:, 0],
         "tokens_per_parameter": D / N,
-        "exponent_params": law.beta / share,
-        "exponent_tokens": law.alpha / share,
     }
+    if served:
+        quantities |= {"training_flops": 6 * N * D, "serving_flops": 2 * N * served}
+    else:
+        quantities |= {"exponent_params": law.beta / share, "exponent_tokens": law.alpha / share}
     bounds = {name: _centre(draws[:, None], prob)[:, 0] for name, draws in quantities.items()}
     optimum = pd.DataFrame.from_dict(bounds, orient="index", columns=["value", lower, upper])
     asked = np.array([absolute_count(size, "params", SMALLEST_PARAMS) for size in sizes or []])

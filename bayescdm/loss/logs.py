@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from bayescdm.errors import InputError, Note, NotFoundError, RequestError
-from bayescdm.loss.scope import Scope
+from bayescdm.loss.scope import Scope, architecture_not_stated
 from bayescdm.loss.study import SMALLEST_VOLUME, LossStudy
 from bayescdm.reading import parse_count
 
@@ -280,7 +280,8 @@ def _find_columns(table: pd.DataFrame, file: str, given: Mapping[str, str]) -> d
         matches = [str(c) for c in table.columns if _plain(str(c)) in titles]
         if len(matches) > 1:
             names = "' and '".join(matches)
-            problems.append(f"{file}: columns '{names}' could both be the {name}; say which one is")
+            each = " or ".join(f"--column {name}='{title}'" for title in matches)
+            problems.append(f"{file}: columns '{names}' could each be the {name}; say which it is: {each}")
         elif matches:
             found[name] = matches[0]
     for name in given:
@@ -450,7 +451,7 @@ def _scope_of(described: pd.DataFrame, points: pd.DataFrame, source: str) -> Sco
     """Record what is known of users' runs: their ranges."""
     return Scope(
         metric="multimodal training loss",
-        architecture=", ".join(dict.fromkeys(described["family"].astype(str))),
+        architecture=architecture_not_stated(list(dict.fromkeys(described["family"].astype(str)))),
         ranges={
             "params": (float(described["params"].min()), float(described["params"].max())),
             "volume": (float(points["volume"].min()), float(points["volume"].max())),

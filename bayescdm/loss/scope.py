@@ -9,9 +9,29 @@ import numpy as np
 
 from bayescdm.errors import Note, RequestError
 
-__all__ = ["CHINCHILLA_SCOPE", "Scope"]
+__all__ = ["CHINCHILLA_SCOPE", "Scope", "architecture_not_stated"]
 
 NOT_STATED = "not stated"
+
+
+def architecture_not_stated(families: list[str]) -> str:
+    """Say that the architecture is not stated, and what is known in its place.
+
+    Parameters
+    ----------
+    families : list of str
+        Names that users gave the families of their runs, which say nothing of what was trained.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> architecture_not_stated(["Falcon3", "Llama-3.2"])
+    'not stated (families: Falcon3, Llama-3.2)'
+    """
+    return f"{NOT_STATED} ({'family' if len(families) == 1 else 'families'}: {', '.join(families)})"
 
 
 @dataclass(frozen=True)
