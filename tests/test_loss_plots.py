@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from bayescdm.errors import Note
 from bayescdm.loss import plots
 from bayescdm.loss.allocate import allocate, preset
 from bayescdm.loss.fit import LossFit
@@ -125,12 +126,23 @@ def test_draws_that_did_not_converge_are_stamped():
     assert not stamps(contrastive_fit())
 
 
-def test_logs_are_called_simulated_and_laws_are_dashed():
+def test_logs_are_called_simulated_and_laws_are_dashed_once_each():
     study = thin_logs(prepare_logs(simulate_losses(log_every=100)), 20)
-    ax = plots.plot_loss_logs(study, [fit_loss_points(study, "capability", starts=2)], title="one law")
-    assert "simulated" in ax.get_ylabel()
-    assert len(ax.lines) == 2 * len(study.runs)
-    assert "Falcon3" in texts(ax)
+    by_family = [
+        fit_loss_points(study.select_runs(list(runs.index)), "compute", starts=2)
+        for _, runs in study.runs.groupby("family", sort=False)
+    ]
+    laws = {"by family": by_family, "one law": [fit_loss_points(study, "capability", starts=2)]}
+    separate, one = plots.plot_loss_logs(study, laws)
+    assert "simulated" in separate.get_figure().get_supylabel()
+    sizes = len(study.runs.groupby(["family", "params"]))
+    assert len(separate.lines) == len(study.runs) + sizes
+    assert len(one.lines) == 2 * len(study.runs)
+    for part in ("Falcon3", "logged, one line a run", "predicted by the law"):
+        assert part in texts(one)
+    own = plots.plot_loss_logs(study, laws, axes=plt.subplots(1, 2)[1])
+    assert [ax.get_title() for ax in own] == list(laws)
+    assert "simulated" in own[0].get_ylabel()
 
 
 @pytest.mark.parametrize("name", plots.__all__)
@@ -153,3 +165,16 @@ def test_the_legend_of_a_law_with_a_long_name_stays_inside_the_picture():
     figure.canvas.draw()
     box = figure.legends[0].get_window_extent()
     assert box.x1 <= figure.bbox.x1
+
+
+@pytest.mark.parametrize("converged", [True, False])
+def test_pictures_of_an_allocation_are_stamped_where_the_draws_did_not_converge(converged):
+    note = Note("not-converged", "NOT CONVERGED: 3 divergences", "warning")
+    law = preset() if converged else replace(preset(), notes=(note,))
+    pictures = [
+        plots.plot_loss_curve(allocate(1e21, law)),
+        plots.plot_iso_flop(law, [1e20, 1e21]),
+        plots.plot_iso_loss(law),
+    ]
+    for ax in pictures:
+        assert any("not\nconverged" in text.get_text() for text in ax.texts) == (not converged)

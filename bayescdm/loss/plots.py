@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 
 import numpy as np
@@ -17,8 +17,8 @@ from bayescdm.loss.allocate import Allocation, ComputeLaw, allocate
 from bayescdm.loss.fit import Kind, LossFit
 from bayescdm.loss.pointfit import LossPointFit
 from bayescdm.loss.study import LossStudy
-from bayescdm.plots.layout import legend_above, new_axes, panels, share_limits
-from bayescdm.plots.style import palette, stamp
+from bayescdm.plots.layout import given, legend_above, new_axes, panels, share_limits
+from bayescdm.plots.style import palette, stamp, stamp_not_converged
 from bayescdm.wording import interval_label, short_count
 
 __all__ = [
@@ -83,6 +83,8 @@ def plot_loss_curve(allocation: Allocation, *, ax: Axes | None = None) -> Axes:
     ax.set_title(f"{_flops(allocation.flops)} FLOPs of training{serving}")
     if new:
         legend_above(ax, handles, columns=(1, 2))
+    if not allocation.converged:
+        stamp_not_converged(ax)
     return ax
 
 
@@ -135,6 +137,8 @@ def plot_iso_flop(law: ComputeLaw, budgets: Sequence[float], *, ax: Axes | None 
             Line2D([], [], color=colours.series[0], linestyle=DASHED, label=OUTSIDE),
         ]
         legend_above(ax, handles, columns=(1, 2))
+    if not law.converged:
+        stamp_not_converged(ax)
     return ax
 
 
@@ -186,6 +190,8 @@ def plot_iso_loss(law: ComputeLaw, *, ax: Axes | None = None) -> Axes:
             Line2D([], [], color=colours.ink, label="fitted range; outside it: extrapolation"),
         ]
         legend_above(ax, handles, columns=(1, 2))
+    if not law.converged:
+        stamp_not_converged(ax)
     return ax
 
 
@@ -253,50 +259,74 @@ def plot_contrastive(
 
 
 def plot_loss_logs(
-    study: LossStudy, fits: Iterable[LossPointFit], *, title: str = "", ax: Axes | None = None
-) -> Axes:
-    """Plot logged losses against data volume with the law's prediction of each run.
+    study: LossStudy, fits: Mapping[str, Sequence[LossPointFit]], *, axes: np.ndarray | None = None
+) -> np.ndarray:
+    """Plot logged losses against data volume with what laws predict, a panel for each set of laws.
 
     Parameters
     ----------
     study : LossStudy
-    fits : iterable of LossPointFit
-        One capability law for all runs, or compute laws in the order of the study's families.
-    title : str
-    ax : Axes, optional
+    fits : mapping of str to sequence of LossPointFit
+        By the title of the panel: one capability law for all runs, or compute laws in the order of the
+        study's families.
+    axes : array of Axes, optional
+        One for each panel.
 
     Returns
     -------
-    Axes
-        A panel of the paper's Figure 1: solid lines are logged, dashed ones predicted.
+    ndarray of Axes, (panel,)
+        Panels of the paper's Figure 1: solid lines are logged, dashed ones predicted.
     """
-    new, ax = ax is None, new_axes(ax, (5.4, 3.8))
-    colours, fits = palette(ax), list(fits)
-    for position, run in enumerate(study.runs.index):
-        own = study.points[study.points["run"] == run]
-        family = study.families.index(study.runs.at[run, "family"])
-        colour = colours.series[family % len(colours.series)]
-        ax.plot(own["volume"], own["loss"], color=colour, linewidth=1.0, alpha=0.55)
-        fit = fits[0] if len(fits) == 1 else fits[family]
-        if fit.law == "capability":
-            S = np.full(len(own), study.component_scores[position] @ fit.parameters["w"])
-            predicted = fit.predict(own["volume"], S=S).table
-        else:
-            size = np.full(len(own), study.runs.at[run, "params"])
-            predicted = fit.predict(own["volume"], params=size).table
-        ax.plot(predicted["volume"], predicted["loss"], color=colour, linestyle=DASHED, linewidth=1.2)
-    _counts_below(ax, f"data volume ({study.scope.units.get('volume', 'tokens')})")
-    ax.set_ylabel(f"{study.scope.metric}{' (simulated)' if study.simulated else ''}")
-    ax.set_title(title)
+    new, titles = axes is None, list(fits)
+    kind = " (simulated)" if study.simulated else ""
+    volume, loss = f"data volume ({study.scope.units.get('volume', 'tokens')})", f"{study.scope.metric}{kind}"
+    if axes is None:
+        axes = panels(titles, columns=2, width=4.2 * min(2, len(titles)), height=3.2, labels=(volume, loss))
+    else:
+        axes = given(axes, len(titles))
+        for ax, title in zip(axes, titles):
+            ax.set(title=title, xlabel=volume, ylabel=loss)
+    for ax, title in zip(axes, titles):
+        _draw_logs(ax, study, list(fits[title]))
     if new:
+        colours = palette(axes[0])
         handles = [
             Line2D([], [], color=colours.series[i % len(colours.series)], label=family)
             for i, family in enumerate(study.families)
         ]
-        handles.append(Line2D([], [], color=colours.muted, label="logged"))
-        handles.append(Line2D([], [], color=colours.muted, linestyle=DASHED, label="law"))
-        legend_above(ax, handles, columns=(2, 4))
-    return ax
+        handles.append(Line2D([], [], color=colours.muted, alpha=0.55, label="logged, one line a run"))
+        handles.append(Line2D([], [], color=colours.muted, linestyle=DASHED, label="predicted by the law"))
+        legend_above(axes[0], handles, columns=(2, 4))
+        share_limits(axes)
+    return axes
+
+
+def _draw_logs(ax: Axes, study: LossStudy, fits: list[LossPointFit]) -> None:
+    """Draw the logs of all runs and what the laws predict of them."""
+    predictors: dict[tuple[int, float], list[np.ndarray]] = {}
+    for position, run in enumerate(study.runs.index):
+        own = study.points[study.points["run"] == run]
+        family = study.families.index(study.runs.at[run, "family"])
+        ax.plot(own["volume"], own["loss"], color=_of_family(ax, family), linewidth=1.0, alpha=0.55)
+        if fits[0].law == "capability":
+            value = float(study.component_scores[position] @ fits[0].parameters["w"])
+        else:
+            value = float(study.runs.at[run, "params"])
+        predictors.setdefault((family, value), []).append(own["volume"].to_numpy(float))
+    # Runs of one family and size are one prediction: dashes over each other would close to a solid line.
+    for (family, value), volumes in predictors.items():
+        fit, D = fits[0] if len(fits) == 1 else fits[family], np.unique(np.concatenate(volumes))
+        given_value = {"S" if fit.law == "capability" else "params": np.full(len(D), value)}
+        predicted = fit.predict(D, **given_value).table["loss"]
+        ax.plot(D, predicted, color=_of_family(ax, family), linestyle=DASHED, linewidth=1.5)
+    ax.set_xscale("log")
+    _count_ticks(ax.xaxis)
+
+
+def _of_family(ax: Axes, family: int) -> str:
+    """Colour of a family by its position."""
+    series = palette(ax).series
+    return series[family % len(series)]
 
 
 def _solid_inside(
