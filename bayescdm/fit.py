@@ -33,6 +33,7 @@ from bayescdm.sampling import (
     prior_draws,
     quiet_forward_sampling,
 )
+from bayescdm.seeds import checked_seed
 from bayescdm.study import Study, Unscored
 
 __all__ = ["Diagnosis", "Fit", "fit", "load_fit"]
@@ -256,7 +257,7 @@ def fit(
 
     Raises
     ------
-    InputError, NotFoundError, ModelError, FitError
+    InputError, NotFoundError, ModelError, FitError, RequestError
 
     Notes
     -----
@@ -267,6 +268,8 @@ def fit(
     >>> import bayescdm as cdm
     >>> fit = cdm.fit("open-vlm", seed=1)  # doctest: +SKIP
     """
+    # Refused before a model is compiled.
+    checked_seed(seed)
     if not isinstance(study, Study):
         study = load_study(study)
     if unscored is not None:

@@ -20,6 +20,7 @@ from pytensor.graph.replace import vectorize_graph
 from pytensor.graph.traversal import ancestors
 
 from bayescdm.errors import FitError, ModelError, Note
+from bayescdm.seeds import checked_seed, generator
 
 __all__ = [
     "DEFAULTS",
@@ -112,9 +113,12 @@ class CompiledModel:
         FitError
             If the sampler cannot start, because the density is not finite there, or was interrupted before
             there were draws to speak of.
+        RequestError
+            When the seed is none.
         """
         import nutpie
 
+        seed = checked_seed(seed)
         start = _flat_start(self.model, self.data.start)
 
         def jittered(chain_seed: Any = None) -> np.ndarray:
@@ -307,7 +311,7 @@ def prior_draws(model: pm.Model, draws: int, seed: int) -> xr.Dataset:
     draw with probability exp(potential) samples the true prior.
     """
     log_accept = _vectorised_potential(model)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     kept: list[xr.Dataset] = []
     have = 0
     while have < draws:

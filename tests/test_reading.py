@@ -893,6 +893,10 @@ class TestCandidates:
         scores, _, _ = read(self.rows(*rows))
         assert len(scores) == 10_000
 
+    def test_no_row_with_a_score_is_read_as_nothing_measured(self, read):
+        scores, _, _ = read(self.rows(["x-1b", "X", "base", "1", *[""] * 6]))
+        assert scores.isna().all(axis=None) and set(scores.dtypes) == {np.dtype(float)}
+
     def test_another_score_than_in_the_study_is_named(self, read):
         row = [*table("text_scores")[1]]
         row[4] = "20.4"

@@ -115,7 +115,7 @@ def predict(
     recipe: Recipe = None,
     kind: Kind = "run",
     prob: Prob = 0.9,
-    seed: Annotated[int, typer.Option(help="Seed of what is drawn for new backbones and runs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn for new backbones and runs.")] = 0,
     out: TableOut = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,

@@ -60,7 +60,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print valid JSON, and noth
 StudyName = Annotated[str, typer.Argument(help="Folder of a study, or the name of a packaged one.")]
 FitFile = Annotated[Path, typer.Argument(help="A fit that `bayescdm fit` wrote.")]
 Model = Annotated[str, typer.Option(help="Name of a packaged model, or the path of your own file (.py).")]
-Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+Seed = Annotated[int, typer.Option(min=0, help="Same seed, same result.")]
 Components = Annotated[
     int | None,
     typer.Option(min=1, help="Text components; by default the fewest with 95 % of the variance."),

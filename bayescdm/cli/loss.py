@@ -34,7 +34,7 @@ MIXED_MODAL = "mixed-modal"
 #: What ``allocate --plots`` writes.
 PICTURES = ("loss_curve", "iso_flop", "iso_loss")
 
-Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+Seed = Annotated[int, typer.Option(min=0, help="Same seed, same result.")]
 Prob = Annotated[float, typer.Option(help="Probability of the intervals.")]
 Overwrite = Annotated[bool, typer.Option(help="Replace files that exist.")]
 

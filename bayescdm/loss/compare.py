@@ -17,6 +17,7 @@ from bayescdm.loss.pointfit import fit_loss_points
 from bayescdm.loss.study import LossStudy
 from bayescdm.modelfiles import load_model
 from bayescdm.sampling import CompiledModel, SamplerSettings, compile_model
+from bayescdm.seeds import generator
 
 __all__ = [
     "LAWS_COMPARED",
@@ -228,7 +229,7 @@ def _folds(study: LossStudy, folds: int, seed: int) -> np.ndarray:
     """Fold of each run, shape (run,): every family is spread over the folds."""
     if not 2 <= folds <= len(study.runs):
         raise RequestError(f"{folds} folds of {len(study.runs)} runs: 2 to {len(study.runs)} are possible")
-    order = np.random.default_rng(seed).permutation(len(study.runs))
+    order = generator(seed).permutation(len(study.runs))
     by_family = order[np.argsort(study.runs["family"].to_numpy()[order], kind="stable")]
     fold = np.empty(len(order), dtype=int)
     fold[by_family] = np.arange(len(order)) % folds

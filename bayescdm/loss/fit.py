@@ -25,6 +25,7 @@ from bayescdm.loss.scope import Scope
 from bayescdm.loss.study import LossStudy
 from bayescdm.modelfiles import load_model
 from bayescdm.sampling import SamplerSettings, compile_model, interruption, prior_draws
+from bayescdm.seeds import checked_seed, generator
 
 __all__ = ["LOSS_DEFAULTS", "LossFit", "fit_loss", "law_draws", "load_loss_fit"]
 
@@ -196,7 +197,7 @@ class LossFit:
         lower, upper = interval_columns(kind, check_probability(prob))
         draws = law_draws(self, table)
         if kind == "run":
-            draws = draws * np.exp(self._run_spread(draws.shape, np.random.default_rng(seed)))
+            draws = draws * np.exp(self._run_spread(draws.shape, generator(seed)))
         low, high = np.quantile(draws, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
         flags = self._extrapolates(table)
         answer = table.assign(loss=draws.mean(axis=0), **{lower: low, upper: high}, extrapolation=flags)
@@ -306,6 +307,7 @@ def fit_loss(
     Ctrl-C while draws are made keeps those that were made and leaves the warning ``interrupted``.
     Sources of the laws: `bayescdm.laws` and the docstring of each model file.
     """
+    checked_seed(seed)
     file = load_model(model_of_law(law, study))
     study = thin_logs(study, points_per_run)
     compiled = compile_model(file.build, loss_model_data(study))

@@ -25,6 +25,7 @@ from bayescdm.loss.study import SMALLEST_PARAMS, SMALLEST_VOLUME
 from bayescdm.modelfiles import load_model
 from bayescdm.reading import parse_count
 from bayescdm.sampling import SamplerSettings, compile_model, prior_draws
+from bayescdm.seeds import checked_seed, generator
 from bayescdm.study import decode_table, encode_table
 
 __all__ = [
@@ -524,6 +525,7 @@ def fit_mixed_modal(
     -----
     Aghajanyan et al. (arXiv 2301.03728); priors in ``models/mixed_modal.py``.
     """
+    checked_seed(seed)
     file = load_model("mixed_modal")
     compiled = compile_model(file.build, mixed_modal_data(study))
     tree = compiled.sample(seed=seed, settings=settings, progress=progress)
@@ -617,7 +619,7 @@ def simulate_mixed_modal(*, seed: int = 0, noise: float = 0.005) -> MixedModalSt
     >>> study.pairs
     ['text + speech', 'text + image']
     """
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     alone = {
         (name, N, D): compute_loss(N, D, **law)
         for name, law in TRUTH["modalities"].items()

@@ -37,6 +37,7 @@ from bayescdm.loss.modeling import MixedModalData
 from bayescdm.loss.pointfit import fit_loss_points
 from bayescdm.loss.prediction import LossPrediction
 from bayescdm.loss.study import LossStudy
+from bayescdm.seeds import generator
 from bayescdm.tracking import tracked
 
 __all__ = ["MixedModalPointFit", "fit_mixed_modal_points"]
@@ -252,7 +253,7 @@ def fit_mixed_modal_points(
     data = mixed_modal_data(study)
     design = _design(data)
     objective = HuberObjective(design.terms, data.log_loss, data.weight, delta, design.factor)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     alone = np.concatenate([_alone(study, modality, data, starts, seed) for modality in study.modalities])
     points = [_start(alone, data, design, rng) for _ in range(starts)]
     group = np.where(data.pair < 0, data.first, len(study.modalities) + data.pair)

@@ -31,6 +31,7 @@ from bayescdm.loss.huber import (
 from bayescdm.loss.prediction import LossPrediction
 from bayescdm.loss.scope import Scope
 from bayescdm.loss.study import LossStudy
+from bayescdm.seeds import generator
 from bayescdm.tracking import tracked
 
 __all__ = ["LAWS", "LossPointFit", "capability_direction", "fit_loss_points"]
@@ -245,7 +246,7 @@ def fit_loss_points(
     else:
         Z = study.component_scores[study.run_of_point]
         design = _capability_design(Z, log_volume, float(log_loss.mean()))
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     bar = partial(tracked, progress=progress, transient=True)
 
     objective = HuberObjective(design.terms, log_loss, np.ones(len(log_loss)), delta)

@@ -11,6 +11,7 @@ from bayescdm.errors import NotFoundError
 from bayescdm.laws import capability_loss, compute_loss
 from bayescdm.loss.scope import Scope
 from bayescdm.loss.study import LossStudy
+from bayescdm.seeds import generator
 
 __all__ = ["simulate_losses"]
 
@@ -67,7 +68,7 @@ def simulate_losses(
     """
     if truth not in ("capability", "compute"):
         raise NotFoundError(f"no loss law '{truth}': the laws are capability, compute")
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     runs = pd.DataFrame(ROSTER, columns=["backbone", "family", "params"])
     runs.index = pd.Index(runs["backbone"], name="run")
     components = _components(runs, rng)

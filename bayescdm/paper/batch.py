@@ -15,6 +15,7 @@ from bayescdm.errors import InputError, NotFoundError, RequestError, unknown_nam
 from bayescdm.intervals import check_probability
 from bayescdm.predict.candidates import Candidates
 from bayescdm.predict.question import Question
+from bayescdm.seeds import generator
 from bayescdm.study import Study
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def simulate_batch_losses(
     for name in backbones:
         if name not in study.backbones.index:
             raise unknown_name("backbone", name, study.backbones.index)
-    rng = np.random.default_rng([seed, 44])
+    rng = generator(seed, 44)
     truth, cells = study.truth, study.backbones.loc[list(backbones), ["family", "variant"]].to_numpy()
     A, B0, Bm = (np.array([truth[rate][f][v] for f, v in cells]) for rate in ("A", "B0", "Bm"))
     S = np.array([truth["S"][name] for name in backbones])
@@ -278,7 +279,7 @@ class BatchFit:
 
     def _draws_at(self, x: xr.DataArray, kind: Literal["law", "backbone", "run"], seed: int) -> xr.DataArray:
         values = self.alpha[:, None, None] + self.beta[:, None, None] * (x - self.centre[:, None, None])
-        rng = np.random.default_rng([seed, 4])
+        rng = generator(seed, 4)
         if kind in ("backbone", "run"):
             for position, name in enumerate(x["backbone"].to_numpy()):
                 own = self.tau * rng.standard_normal(len(self.tau))
@@ -613,7 +614,7 @@ def _posterior(
             np.linalg.slogdet(V)[1] + np.linalg.slogdet(precision)[1] + (n - 2) * np.log(squares)
         )
         parts.append((mean, precision, squares))
-    rng = np.random.default_rng([seed, 4])
+    rng = generator(seed, 4)
     chosen = (weights + rng.gumbel(size=weights.shape)).argmax(0)
     between = SHARES[chosen]
     means: np.ndarray = np.stack([part[0] for part in parts])[chosen, np.arange(samples)]

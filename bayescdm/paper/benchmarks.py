@@ -11,6 +11,7 @@ from bayescdm.compare.tables import interval, summarised
 from bayescdm.datasets import paper_table
 from bayescdm.paper.claims import verdicts
 from bayescdm.predict import LawDraws
+from bayescdm.seeds import generator
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
@@ -181,5 +182,5 @@ def coefficient_draws(fit: Fit, *, seed: int = 0) -> np.ndarray:
     freedom = np.maximum((~np.isnan(residual)).sum(0) - Z.shape[1] - 1, 1)
     sd = np.sqrt(np.nansum(residual**2, axis=0) / freedom)
     along = np.sqrt(np.einsum("sk,kl,sl->s", w, np.linalg.inv(Z.T @ Z), w))
-    noise = np.random.default_rng([seed, 7]).standard_normal((len(w), len(sd)))
+    noise = generator(seed, 7).standard_normal((len(w), len(sd)))
     return w @ capability.loadings.T + along[:, None] * sd * noise

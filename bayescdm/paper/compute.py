@@ -11,6 +11,7 @@ from bayescdm.compare.tables import summarised
 from bayescdm.errors import RequestError
 from bayescdm.intervals import check_probability
 from bayescdm.predict import LawDraws
+from bayescdm.seeds import generator
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
@@ -73,7 +74,7 @@ def capability_on_compute(fit: Fit, *, on: On = "compute", prob: float = 0.9, se
     used = np.isin(family, chosen)
     centred, S = x[used] - x[used].mean(), S[:, used]
     members = family[used][:, None] == np.array(chosen)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     own, scatter, explained = _lines(np.hstack([members * centred[:, None], members]), S, members, rng)
     common, common_scatter, common_explained = _lines(np.hstack([centred[:, None], members]), S, members, rng)
     F = len(chosen)

@@ -11,6 +11,7 @@ from bayescdm.compare.tables import single_interval
 from bayescdm.datasets import paper_table
 from bayescdm.errors import RequestError
 from bayescdm.intervals import check_probability
+from bayescdm.seeds import generator
 from bayescdm.study import Study
 
 __all__ = ["score_pairs", "text_against_multimodal", "weighted_spearman"]
@@ -66,7 +67,7 @@ def text_against_multimodal(
         raise RequestError(
             f"text scores and accuracy of {len(backbones)} backbones: four at least are needed"
         )
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     shares = rng.dirichlet(np.ones(len(backbones)), draws)
     weights = shares[:, codes] / np.bincount(codes)[codes]
     sample = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bayescdm.pointfit.objective import DELTA, LOWER, PENALTY, Solution, pose, solved
+from bayescdm.seeds import generator
 
 #: Search boxes of differential evolution for A, B0, Bm and a baseline, in fractions and per unit of ln D.
 EVOLUTION_BOX = ((LOWER, 5.0), (LOWER, 1.0), (LOWER, 1.0), (-1.0, 2.0))
@@ -77,7 +78,7 @@ def algorithm1(
         return problem.objective(predicted - problem.accuracy, problem.Z_used @ w * -theta[2] + theta[1])
 
     boxes = [(-1.0, 1.0)] * K + list(EVOLUTION_BOX[:3]) + [EVOLUTION_BOX[3]] * problem.n_recipes
-    evolved = differential_evolution(value, boxes, rng=np.random.default_rng(seed), polish=False)
+    evolved = differential_evolution(value, boxes, rng=generator(seed), polish=False)
     free = [(None, None)] * K + [(LOWER, None)] * 3 + [(None, None)] * problem.n_recipes
     scale = max(evolved.fun, 1e-12)
     refined = minimize(

@@ -17,6 +17,7 @@ from bayescdm.laws import transfer_absorption
 from bayescdm.predict.candidates import Candidates, Described, describe
 from bayescdm.predict.law import RATES, LawDraws
 from bayescdm.reading import UNKNOWN
+from bayescdm.seeds import checked_seed, generator
 from bayescdm.study import VARIANTS
 from bayescdm.wording import counted, short_count
 
@@ -79,6 +80,7 @@ class Question:
         if kind not in get_args(PredictionKind):
             raise RequestError(f"kind '{kind}' is none of {', '.join(get_args(PredictionKind))}")
         checked = _check_volumes(volumes)
+        checked_seed(seed)
         law = LawDraws.of(fit, draws)
         _check_recipe(recipe, law, fit)
         return cls(fit, law, describe(fit, law, candidates), checked, recipe, kind, seed)
@@ -97,7 +99,7 @@ class Question:
     def random(self, *label: str) -> np.random.Generator:
         """Return the random numbers that belong to a label, whatever else is asked."""
         digest = hashlib.blake2b("\x1f".join(label).encode(), digest_size=16).digest()
-        return np.random.default_rng([self.seed, *np.frombuffer(digest, "<u4").tolist()])
+        return generator(self.seed, *np.frombuffer(digest, "<u4").tolist())
 
     @cached_property
     def fitted(self) -> np.ndarray:

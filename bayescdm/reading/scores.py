@@ -86,7 +86,9 @@ def read_scores(sheet: Sheet, columns: Sequence[str], benchmark: Callable[[int, 
     if gaps:
         listed = ", ".join(f"{shown(text)} × {count}" for text, count in gaps.items())
         sheet.findings.note("missing-marker", sheet.file, f"read as missing: {listed}")
-    return pd.DataFrame(found, columns=["row", "title", "column", "exact", "value", "signed"])
+    scores = pd.DataFrame(found, columns=["row", "title", "column", "exact", "value", "signed"])
+    # A table without any score has no figures to tell its types by.
+    return scores.astype({"row": int, "value": float, "signed": bool})
 
 
 def to_fractions(

@@ -169,7 +169,7 @@ def _votes_for_fraction(values: pd.DataFrame, evidence: Mapping[str, np.ndarray]
         {column: np.median(known) for column, known in evidence.items() if len(known)}
     )
     with np.errstate(divide="ignore"):
-        distance = np.log(medians.astype(float)) - np.log(values["value"])
+        distance = np.log(medians.astype(float)) - np.log(values["value"].astype(float))
     return (distance > np.log(10)) & np.isfinite(distance)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from bayescdm.datasets import paper_table
+from bayescdm.seeds import generator
 from bayescdm.simulate.rates import RATES, RatePopulation
 from bayescdm.simulate.studies import PAPER_VOLUMES, line_in_size, simulate_from
 from bayescdm.simulate.text import unit
@@ -68,7 +69,7 @@ def simulate(
     >>> study.name, study.simulated, len(study.backbones)
     ('simulated study of the paper, seed 0', True, 34)
     """
-    rng = np.random.default_rng([seed, 1])
+    rng = generator(seed, 1)
     roster = paper_table("roster").set_index("backbone").drop(columns="source")
     size_offset = roster["family"].map(PAPER_OFFSETS) + 0.02 * (roster["variant"] == "instruct")
     arguments: dict[str, Any] = {

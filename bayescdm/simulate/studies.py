@@ -10,6 +10,7 @@ import pandas as pd
 
 from bayescdm.errors import Note, RequestError
 from bayescdm.laws import transfer_absorption
+from bayescdm.seeds import generator
 from bayescdm.simulate.labels import labelled, look_up
 from bayescdm.simulate.rates import DEFAULT_RATES, RATES, RatePopulation, draw_rates
 from bayescdm.simulate.text import draw_coefficients, draw_direction, draw_text_scores, unit
@@ -131,7 +132,7 @@ def simulate_from(
     True
     """
     _check(volumes, missing_text, missing_runs, text_noise, recipe_scale, tau, sigma, nu)
-    streams = dict(zip(_STREAMS, np.random.default_rng(seed).spawn(len(_STREAMS)), strict=True))
+    streams = dict(zip(_STREAMS, generator(seed).spawn(len(_STREAMS)), strict=True))
     label = f"{name if 'simulated' in name else f'simulated {name}'}, seed {seed}"
     if roster is None:
         roster = _roster(n_families, backbones_per_cell)

@@ -13,6 +13,7 @@ from scipy.stats import norm
 from bayescdm.errors import Note
 from bayescdm.modelfiles import load_model
 from bayescdm.modeling import model_data
+from bayescdm.seeds import generator
 from bayescdm.validate.predictive import run_predictive
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def check_posterior(fit: Fit, *, seed: int = 0) -> PosteriorCheck:
     predictive = run_predictive(fit, runs)
     observed = runs["accuracy"].to_numpy(float)
     scaled = (observed[:, None] - predictive.expected) / predictive.scale
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     nu, shape = predictive.nu, scaled.shape
     replicated = rng.standard_normal(shape) if nu is None else rng.standard_t(nu, shape)
     log_volume = np.log(runs["volume"].to_numpy(float) / float(fit.study.volume_ref or 1.0))

@@ -12,6 +12,7 @@ from scipy.stats import t as student_t
 
 from bayescdm.predict import LawDraws
 from bayescdm.predict.question import Question
+from bayescdm.seeds import generator
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
@@ -42,7 +43,7 @@ class RunPredictive:
 
     def draws(self, seed: int) -> np.ndarray:
         """Draw what each run would measure, (run, sample)."""
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         shape = self.expected.shape
         noise = rng.standard_normal(shape) if self.nu is None else rng.standard_t(self.nu, shape)
         return self.expected + self.scale * noise

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from bayescdm.seeds import checked_seed
 from bayescdm.atomic import replacing
 from bayescdm.capability import Population
 from bayescdm.errors import Note, RequestError
@@ -194,6 +195,7 @@ def validate(
     >>> validation = cdm.validate("open-vlm", by="family")  # doctest: +SKIP
     >>> validation.scores["crps"]  # doctest: +SKIP
     """
+    checked_seed(seed)
     if not isinstance(study, Study):
         study = load_study(study)
     folds = make_folds(study, by, cut=cut, holdout=holdout)
