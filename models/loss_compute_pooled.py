@@ -18,8 +18,8 @@ def build(data: LossModelData) -> pm.Model:
 
     Law        L = A/N^α + B/D^β + E; ln L normal around it, with an offset a run: the points of one run
                are not independent. Runs of one point each have Student-t residuals instead.
-    Pooling    partial: exponents and ratios of terms are normal around the families' mean, with
-               half-normal spread. The loss at the reference point is each family's own: its data tell it.
+    Pooling    partial: exponents and ratios of terms lie around the families' mean, jointly Student-t with
+               4 degrees of freedom. The loss at the reference point is each family's own: its data tell it.
     Priors     on that loss (reference point N_ref, D_ref: the centre of the data), on ln of the two terms
                there relative to E, and on ln of the exponents; roughly orthogonal.
     Dims       family, run, point.
@@ -27,10 +27,10 @@ def build(data: LossModelData) -> pm.Model:
     """
     with pm.Model(coords=data.coords) as model:
         reference_loss = pm.LogNormal("reference_loss", 0.0, 1.0, dims="family")
-        ln_ratio_A = pooled_by_family("ln_ratio_A", -1.0, 1.0, 0.5)
-        ln_ratio_B = pooled_by_family("ln_ratio_B", -1.0, 1.0, 0.5)
-        alpha = pt.exp(pooled_by_family("ln_alpha", np.log(0.3), 0.5, 0.3))
-        beta = pt.exp(pooled_by_family("ln_beta", np.log(0.3), 0.5, 0.3))
+        ln_ratio_A = pooled_by_family("ln_ratio_A", -1.0, 1.0, 0.27)
+        ln_ratio_B = pooled_by_family("ln_ratio_B", -1.0, 1.0, 0.27)
+        alpha = pt.exp(pooled_by_family("ln_alpha", np.log(0.3), 0.5, 0.16))
+        beta = pt.exp(pooled_by_family("ln_beta", np.log(0.3), 0.5, 0.16))
 
         a, b, E = terms_at_reference(reference_loss, ln_ratio_A, ln_ratio_B)
         pm.Deterministic("A", a * data.params_ref**alpha, dims="family")

@@ -8,7 +8,13 @@ from scipy import stats
 from bayescdm.errors import ModelError
 from bayescdm.loss.logs import prepare_logs, thin_logs
 from bayescdm.loss.mixed_modal import mixed_modal_data, simulate_mixed_modal
-from bayescdm.loss.modeling import loss_model_data, pair_label, terms_at_reference, trajectory_likelihood
+from bayescdm.loss.modeling import (
+    loss_model_data,
+    pair_label,
+    pooled_by_family,
+    terms_at_reference,
+    trajectory_likelihood,
+)
 from bayescdm.loss.packaged import chinchilla_points, openclip_points
 from bayescdm.loss.simulate import simulate_losses
 from bayescdm.modelfiles import load_model
@@ -117,3 +123,20 @@ def test_docstrings_state_law_pooling_priors_dims_and_source(name):
 def test_a_pair_has_one_name():
     order = ["text", "image"]
     assert pair_label("image", "text", order) == pair_label("text", "image", order) == "text + image"
+
+
+def test_pooled_families_lie_student_t_around_a_mean_that_is_theirs():
+    with pm.Model(coords={"family": ["F", "G", "H"]}) as model:
+        values = pooled_by_family("q", 1.0, 0.5, 0.3)
+        mean, offsets, drawn = pm.draw(
+            [model["q_mean"], model["q_offset"], values], draws=20_000, random_seed=1
+        )
+    np.testing.assert_allclose(drawn.mean(axis=1), mean)
+    density = model.compile_logp(vars=[model["q_offset"]], mode="FAST_COMPILE")
+    expected = stats.multivariate_t(np.zeros(2), np.eye(2), df=4).logpdf(offsets[0])
+    assert density({"q_mean": mean[0], "q_offset": offsets[0]}) == pytest.approx(expected, rel=1e-10)
+    assert offsets.shape == (20_000, 2)
+    # Every pair of families is as far apart as any other: √2 of the scale, with four degrees of freedom.
+    for first, second in ((0, 1), (0, 2), (1, 2)):
+        apart = (drawn[:, first] - drawn[:, second]) / (0.3 * np.sqrt(2))
+        assert stats.kstest(apart, stats.t(4).cdf).pvalue > 1e-3
