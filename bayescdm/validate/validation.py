@@ -9,13 +9,13 @@ from typing import Any
 
 import pandas as pd
 
-from bayescdm.seeds import checked_seed
 from bayescdm.atomic import replacing
 from bayescdm.capability import Population
 from bayescdm.errors import Note, RequestError
 from bayescdm.modelfiles import load_model
 from bayescdm.reading import load_study
 from bayescdm.sampling import SamplerSettings
+from bayescdm.seeds import checked_seed
 from bayescdm.study import Study
 from bayescdm.tracking import tracked
 from bayescdm.validate.folds import SIZE_CUT, By, make_folds
