@@ -7,7 +7,6 @@ from browser import ENTER, LEFT, browser, missing
 from conftest import known_draws
 
 from bayescdm.decide import choose
-from bayescdm.decide.page import choice_document
 from bayescdm.plots.style import DARK, LIGHT
 
 COLUMN = """
@@ -33,7 +32,7 @@ def page(choice, tmp_path_factory):
     if missing():
         pytest.skip(f"no browser: {missing()} is not installed")
     with mpl.rc_context({"backend": "agg"}):
-        path = choice_document(*choice).write(tmp_path_factory.mktemp("page") / "choice.html")
+        path = choice[1].write(tmp_path_factory.mktemp("page") / "choice.html")
     with browser() as driven:
         driven.open(path.as_uri())
         yield driven

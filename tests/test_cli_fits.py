@@ -295,7 +295,9 @@ def test_report_says_in_the_terminal_what_the_answer_is(run, saved, made, quick_
 
 def test_report_replaces_its_own_page_and_nobody_elses(run, saved, tmp_path, quick_page):
     for _ in range(2):
-        assert run("report", saved, "--out", "page.html").exit_code == 0
+        assert run("report", saved).exit_code == 0
+    assert run("report", saved, "--out", "page.html").exit_code == 0
+    assert "page.html: exists already" in run("report", saved, "--out", "page.html").stderr
     (tmp_path / "mine.html").write_text("mine")
     refused = run("report", saved, "--out", "mine.html")
     assert refused.exit_code == 1

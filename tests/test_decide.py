@@ -27,7 +27,6 @@ from bayescdm.decide import (
     training_flops,
 )
 from bayescdm.decide.costs import on_front
-from bayescdm.decide.page import choice_document
 from bayescdm.errors import InputError, NotFoundError, RequestError
 from bayescdm.reading import read_candidates
 from bayescdm.report import answer
@@ -237,7 +236,7 @@ def test_differences_are_from_the_reference_and_say_what_is_practically_equal(kn
     all_equal = choose(known_fit(2000), volume=1e6, equivalent=0.9)
     assert set(all_equal.differences["verdict"]) == {"practically equal", "the reference"}
     assert any(sentence.startswith("Practically equal") for sentence in all_equal.sentences)
-    with pytest.raises(NotFoundError, match="feasible candidate 'g' is not known"):
+    with pytest.raises(NotFoundError, match="candidate 'g' is not known"):
         choose(known_fit(100), volume=1e6, reference="g")
 
 
@@ -322,7 +321,7 @@ def test_contradictory_requests_are_refused(known_fit):
         ({"equivalent": -0.1}, "is negative"),
         (
             {"flops": 1e20, "tokens_per_sample": 1, "max_volume": 10.0},
-            "no volume lies between 1e.05 and 10 samples",
+            "no volume lies between 100K, the smallest of any run, and 10 samples",
         ),
         (
             {"volume": 1e6, "tokens_per_sample": 1, "projector_volume": 2e6},
@@ -331,6 +330,78 @@ def test_contradictory_requests_are_refused(known_fit):
     ):
         with pytest.raises(RequestError, match=message):
             choose(fit, **asked)
+
+
+def test_volumes_and_sizes_that_contradict_each_other_are_named(known_fit):
+    fit, within = known_fit(50), {"flops": 1e20, "tokens_per_sample": 1}
+    for asked, message in (
+        ({"volume": 1.2e6, "max_volume": 1e6}, r"volume 1\.2M is more than the largest volume allowed, 1M"),
+        ({"volume": 1e6, "min_volume": 2e6}, "volume 1M is less than the smallest volume allowed, 2M"),
+        ({"max_volume": 1e6}, "volume 10M is more than"),  # the one that is chosen where none is asked
+        (
+            {**within, "projector_volume": 5e6, "max_volume": 2e6},
+            "the largest volume allowed is 2M, less than the 5M for the projector alone",
+        ),
+        ({**within, "max_volume": -1.0}, "max_volume -1 is not a positive number"),
+    ):
+        with pytest.raises(RequestError, match=message):
+            choose(fit, **asked)
+    with pytest.raises(RequestError, match="at least 9B and at most 3B parameters"):
+        Constraints(min_params=9e9, max_params=3e9)
+    with pytest.raises(RequestError, match=r"max_memory -1e\+09 bytes is not"):
+        Constraints(max_memory=-1e9)
+
+
+def test_a_refused_budget_names_a_volume_of_the_cost_table(known_fit):
+    rows = [("f-base", 2e5, 30.0), ("f-base", 3e6, 90.0), ("g-base", 4e5, 20.0)]
+    table = CostTable(pd.DataFrame(rows, columns=["backbone", "volume", "cost"]))
+    with pytest.raises(RequestError, match="the cheapest, 'g-base', needs 20 for 400K samples; 4 others"):
+        choose(known_fit(50), costs=table, budget=5.0)
+    with pytest.raises(RequestError, match="the cheapest, 'f-base', needs 90 for 3M samples"):
+        choose(known_fit(50), costs=table, budget=5.0, min_volume=1e6)
+    cut = choose(known_fit(50), costs=table, budget=50.0, max_volume=3e5, next_run=True)
+    assert cut.options[["backbone", "volume"]].to_numpy().tolist() == [["f-base", 2e5]]
+    assert cut.next_runs["volume"].tolist() == [2e5]
+    reasons = cut.infeasible.set_index("backbone")["reason"]
+    assert reasons["g-base"] == "the cost table has no volume of it within those that are allowed"
+
+
+def test_a_cost_table_states_each_cost_once(known_fit, tmp_path):
+    path = tmp_path / "costs.csv"
+    path.write_text("backbone,cost\nf-base,40\ng-base,50\nf-base,40.0\ntypo,1\n")
+    table = read_cost_table(path)
+    assert len(table.rows) == 3
+    choice = choose(known_fit(50), costs=table)
+    told = {note.code: note for note in choice.notes}
+    assert (
+        told["duplicate-merged"].where == "costs.csv, row 4" and "row 2" in told["duplicate-merged"].message
+    )
+    assert "typo, which is no candidate" in told["cost-without-candidate"].message
+    path.write_text("backbone,volume,cost\nf-base,1M,40\nf-base,2M,50\nf-base,1.0M,45\n")
+    with pytest.raises(
+        InputError, match=r"row 4: 'f-base' stands in row 2 as well, .* \(40 there, 45 here\)"
+    ):
+        read_cost_table(path)
+    path.write_text("backbone,cost\na,1e24\nb,1.2M\n")
+    assert read_cost_table(path).rows["cost"].tolist() == [1e24, 1.2e6]
+    path.write_text("backbone,cost\na,-1\nb,inf\nc,cheap\n")
+    with pytest.raises(InputError) as refused:
+        read_cost_table(path)
+    assert str(refused.value).count("is no cost: write a number above 0, such as 850") == 3
+
+
+def test_a_reference_may_be_short_and_an_infeasible_one_is_called_so(known_fit):
+    fit = known_fit(50)
+    text_scores, backbones = candidates(fit)
+    names = [f"org/{name}" for name in text_scores.index[:-1]] + ["other/f-base"]
+    renamed = text_scores.set_axis(names), backbones.set_axis(names)
+    assert choose(fit, renamed, volume=1e6, reference="g-base").question["reference"] == "org/g-base"
+    with pytest.raises(RequestError, match="may be org/f-base or other/f-base; write one of them in full"):
+        choose(fit, renamed, volume=1e6, reference="f-base")
+    small = Constraints(max_params=4e9)
+    for name in ("org/f-other", "f-other"):
+        with pytest.raises(RequestError, match=f"reference '{name}' is infeasible: too large: 7B"):
+            choose(fit, renamed, volume=1e6, reference=name, constraints=small)
 
 
 def test_a_cost_table_offers_its_own_volumes(known_fit):
@@ -403,7 +474,7 @@ def test_what_did_not_converge_says_so_first(known_fit):
     assert not choice.converged
     assert choice.sentences[0].startswith("NOT CONVERGED")
     assert choice.notes[0].code == "not-converged"
-    page = choice_document(known_fit(50), choice).to_html()
+    page = choice.to_html()
     assert page.index("<strong>Not converged.</strong>") < page.index("<main")
 
 
@@ -481,7 +552,7 @@ def test_half_of_the_text_scores_of_a_real_candidate(open_vlm_fit, tmp_path):
     width = choice.ranking.set_index("backbone").eval("backbone_90_upper - backbone_90_lower")
     assert width["half"] > width["microsoft/Phi-3.5-mini-instruct"]
     assert "half lacks text scores (BBH, GPQA, MMLU-PRO), which widens its interval." in choice.sentences
-    page = choice_document(open_vlm_fit, choice).to_html()
+    page = choice.to_html()
     assert "3 of 6 text benchmarks (BBH, GPQA, MMLU-PRO)" in page
 
 
@@ -495,15 +566,82 @@ def test_within_a_budget_the_three_agree_as_well(run, saved):
 
 
 def test_what_cannot_be_met_is_one_line_and_status_1(run, saved):
-    refused = run(saved, "--flops", "1e9", "--tokens-per-sample", "700")
+    refused = run(saved, "--flops", "1e13", "--tokens-per-sample", "700")
     assert refused.exit_code == 1
     assert refused.stdout == ""
     assert refused.stderr.count("\n") == 1
     assert refused.stderr.startswith("no candidate fits the budget")
-    Path("page.html").write_text("mine")
-    refused = run(saved, "--report", "page.html")
+    refused = run(saved, "--report", "page.txt")
+    assert (refused.exit_code, refused.stderr) == (
+        1,
+        "--report page.txt: is a page; let its name end in .html\n",
+    )
+    for before in ("mine", '<meta name="generator" content="bayescdm 1">'):
+        Path("page.html").write_text(before)
+        refused = run(saved, "--report", "page.html")
+        assert refused.exit_code == 1
+        assert Path("page.html").read_text() == before
+
+
+def test_budgets_of_flops_are_read_as_allocate_reads_them(run, saved):
+    told = run(saved, "--flops", "3e24", "--tokens-per-sample", "700", "--max-volume", "5M", "--json")
+    assert told.exit_code == 0, told.stderr
+    assert json.loads(told.stdout)["question"]["budget"] == 3e24
+    for text in ("1e9", "nan", "lots"):
+        refused = run(saved, "--flops", text, "--tokens-per-sample", "700")
+        assert refused.exit_code == 1
+        assert "FLOPs" in refused.stderr and refused.stderr.count("\n") == 1
+
+
+def test_with_a_saved_fit_the_seed_is_that_of_what_is_drawn_and_fitting_cannot_be_asked_for(run, saved):
+    def told(*asked):
+        return json.loads(run(saved, "--volume", "1M", *asked, "--json").stdout)
+
+    default, again, other = told(), told("--seed", 0), told("--seed", 4)
+    assert (default["question"]["seed"], other["question"]["seed"]) == (0, 4)
+    assert default == again
+    mean = {row["backbone"]: row["mean"] for row in default["ranking"]}
+    moved = {row["backbone"]: row["mean"] for row in other["ranking"]}
+    assert moved["f-base"] == mean["f-base"], "backbones of the fit are not drawn"
+    assert moved["n-base"] != mean["n-base"]
+    refused = run(saved, "--draws", 10, "--benchmark", "x", "--model", "transfer_size")
     assert refused.exit_code == 1
-    assert Path("page.html").read_text() == "mine"
+    assert refused.stderr.splitlines() == [
+        f"--{name} belongs to fitting; {saved} is fitted already" for name in ("model", "draws", "benchmark")
+    ]
+
+
+def test_candidates_that_cannot_be_ranked_are_one_line(run, saved):
+    Path("none.csv").write_text("backbone,family,variant,params_b,x,y,z\nf-base,F,base,1,,,\n")
+    refused = run(saved, "--candidates", "none.csv")
+    assert refused.exit_code == 1
+    assert refused.stderr == (
+        "the only candidate, 'f-base', is infeasible: no usable text score, so no capability\n"
+    )
+    Path("twice.csv").write_text(
+        "backbone,family,variant,params_b,x,y,z\na,F,base,1,5,6,70\na,F,base,1,5,6,70\n"
+    )
+    refused = run(saved, "--candidates", "twice.csv")
+    assert (refused.exit_code, refused.stderr) == (
+        1,
+        "asked for more than once: 'a'; compare each backbone once\n",
+    )
+    Path("one.csv").write_text("backbone,family,variant,params_b,x,y,z\na,F,base,1,45,56,70\nb,F,base,1,,,\n")
+    told = run(saved, "--candidates", "one.csv", "--volume", "1M", "--json")
+    assert told.exit_code == 0, told.stderr
+    assert "scores-missing" not in told.stderr
+
+
+def test_refused_options_are_not_told_of_cells(run, saved):
+    for asked, message in (
+        (("--volume", "-5"), "--volume: value '-5' is not above 0: write the number\n"),
+        (("--volume", "1"), "--volume 1: 1 sample is less than"),
+        (("--max-memory", "-1"), "--max-memory -1: write a number above 0\n"),
+        (("--equivalent", "-1"), "--equivalent -1: write accuracy points, 0 or more\n"),
+    ):
+        refused = run(saved, *asked)
+        assert refused.exit_code == 1
+        assert refused.stderr.startswith(message)
 
 
 @pytest.mark.parametrize("title", ["licence", "License"])

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bayescdm.cli.fits import announced, candidates_of, count, opened, sampler, volume_of
+from bayescdm.cli.fits import (
+    announced,
+    candidates_of,
+    count,
+    opened,
+    positive,
+    refuse_fitting,
+    sampler,
+    seeds,
+    volume_of,
+)
 from bayescdm.cli.frame import (
     AsJson,
     Benchmarks,
@@ -18,12 +28,13 @@ from bayescdm.cli.frame import (
     Overwrite,
     Prob,
     Recipe,
-    Seed,
+    SeedOfTwo,
     Tune,
     Unscored,
     app,
 )
 from bayescdm.cli.output import end, print_json, print_table, progress
+from bayescdm.errors import RequestError
 from bayescdm.intervals import check_probability
 
 if TYPE_CHECKING:
@@ -46,12 +57,15 @@ PRINTED_COLUMNS = (
     "regret, points",
 )
 GIGABYTE = 1e9
+#: What the name of a page ends in.
+PAGES = (".html", ".htm")
 #: What says how costs are counted.
 PRICED = ("flops", "tokens_per_sample", "projector_volume", "costs", "budget")
 
 
 @app.command()
 def choose(
+    context: typer.Context,
     source: Annotated[
         str, typer.Argument(metavar="STUDY|FIT", help="Folder or name of a study, or a fit (.nc).")
     ],
@@ -69,6 +83,12 @@ def choose(
     projector_volume: Annotated[
         str | None,
         typer.Option(help="Part of the volume that trains the projector alone, such as 558K."),
+    ] = None,
+    min_volume: Annotated[
+        str | None,
+        typer.Option(
+            help="Least data that a budget is spent on; by default the least that any run has used."
+        ),
     ] = None,
     max_volume: Annotated[
         str | None, typer.Option(help="Most data that there is, for a budget without --volume.")
@@ -104,7 +124,7 @@ def choose(
     ] = False,
     prob: Prob = 0.9,
     model: Model = "transfer_hierarchical",
-    seed: Seed = 1,
+    seed: SeedOfTwo = None,
     benchmark: Benchmarks = None,
     unscored: Unscored = "leave_out",
     draws: Draws = None,
@@ -120,15 +140,21 @@ def choose(
     from bayescdm.atomic import check_place
     from bayescdm.decide import Constraints, read_cost_table
     from bayescdm.decide import choose as chosen_by
+    from bayescdm.decide.choice import check_volumes
     from bayescdm.decide.costs import price
     from bayescdm.fit import fit
-    from bayescdm.report.page import is_report
+    from bayescdm.reading import parse_flops
 
     # What can be refused is refused before minutes of sampling.
+    refuse_fitting(context, source)
     check_probability(prob)
-    replace = overwrite or (report is not None and is_report(report))
     if report is not None:
-        check_place(report, overwrite=replace)
+        _check_page(report)
+        check_place(report, overwrite=overwrite)
+    positive("--max-memory", memory)
+    positive("--bytes-per-parameter", bytes_per_param)
+    if not equivalent >= 0:
+        raise RequestError(f"--equivalent {equivalent:g}: write accuracy points, 0 or more")
     limits = Constraints(
         min_params=None if smallest is None else count("--min-size", smallest),
         max_params=None if largest is None else count("--max-size", largest),
@@ -138,40 +164,53 @@ def choose(
         exclude_families=tuple(exclude_family or ()),
     )
     study, fitted = opened(source, benchmark, unscored)
+    of_sampler, of_draws = seeds(seed)
     asked: dict[str, Any] = {
         "recipe": recipe,
         "volume": None if volume is None else volume_of(volume, study),
-        "flops": None if flops is None else count("--flops", flops),
-        "tokens_per_sample": tokens_per_sample,
+        "flops": None if flops is None else parse_flops(flops),
+        "tokens_per_sample": positive("--tokens-per-sample", tokens_per_sample),
         "projector_volume": 0.0
         if projector_volume is None
         else count("--projector-volume", projector_volume),
+        "min_volume": None if min_volume is None else volume_of(min_volume, study, "--min-volume"),
         "max_volume": None if max_volume is None else volume_of(max_volume, study, "--max-volume"),
         "costs": None if costs is None else read_cost_table(costs),
-        "budget": budget,
+        "budget": positive("--budget", budget),
         "constraints": limits,
         "equivalent": equivalent / 100,
         "reference": reference,
         "next_run": next_run,
         "prob": prob,
+        "seed": of_draws,
     }
     price(study, **{name: asked[name] for name in PRICED})
-    who = candidates_of(study, candidates)
+    check_volumes(
+        asked["volume"],
+        least=asked["min_volume"],
+        most=asked["max_volume"],
+        projector_volume=asked["projector_volume"],
+    )
+    who = candidates_of(study, candidates, once=True)
     if fitted is None:
         watched = announced(study, model)
         settings = sampler(draws, tune, chains)
-        fitted = fit(study, model=model, seed=seed, settings=settings, progress=watched)
+        fitted = fit(study, model=model, seed=of_sampler, settings=settings, progress=watched)
     choice = chosen_by(fitted, who, **asked)
     if report is not None:
-        from bayescdm.decide.page import choice_document
-
         progress(f"{fitted.study.name}: drawing the page")
-        choice_document(fitted, choice).write(report, overwrite=replace)
+        choice.write(report, overwrite=overwrite)
     if as_json:
         print_json({"report": None if report is None else str(report), **choice.to_dict()})
     else:
         _show(choice, report)
     end(fitted)
+
+
+def _check_page(path: Path) -> None:
+    """Refuse a name that no browser would take for a page."""
+    if path.suffix.lower() not in PAGES:
+        raise RequestError(f"--report {path}: is a page; let its name end in .html")
 
 
 def _show(choice: Choice, place: Path | None) -> None:

@@ -49,7 +49,10 @@ __all__ = [
     "count",
     "load",
     "opened",
+    "positive",
+    "refuse_fitting",
     "sampler",
+    "seeds",
     "volume_of",
 ]
 
@@ -200,7 +203,11 @@ def _backbones(
     from bayescdm.wording import short_count
 
     ranked = answer(
-        fit, candidates=candidates_of(fit.study, candidates), recipe=recipe, volume=volume, prob=prob
+        fit,
+        candidates=candidates_of(fit.study, candidates, once=True),
+        recipe=recipe,
+        volume=volume,
+        prob=prob,
     )
     asked = ranked.question
     title = f"{fit.study.name}: {asked.recipe} at {short_count(asked.volume)} {fit.study.volume_unit}"
@@ -256,6 +263,29 @@ def load(
     return treat_as_missing(loaded, flag_text_outliers(loaded)) if treat_outliers_as_missing else loaded
 
 
+#: Options of commands that take a study or a fit which only act when a study is fitted.
+OF_FITTING = ("model", "draws", "tune", "chains", "benchmark", "unscored", "sensitivity")
+#: Seeds where none is given: of the sampler, and of what is drawn for new backbones.
+SAMPLER_SEED, DRAWN_SEED = 1, 0
+
+
+def refuse_fitting(context: typer.Context, source: str) -> None:
+    """Refuse options that cannot act because the source is fitted already, one line each."""
+    if not source.endswith(".nc"):
+        return
+    sources = {name: context.get_parameter_source(name) for name in OF_FITTING if name in context.params}
+    given = [name for name, where in sources.items() if where is not None and where.name == "COMMANDLINE"]
+    if given:
+        raise RequestError(
+            "\n".join(f"--{name} belongs to fitting; {source} is fitted already" for name in given)
+        )
+
+
+def seeds(asked: int | None) -> tuple[int, int]:
+    """Return the seeds of the sampler and of what is drawn for new backbones."""
+    return (SAMPLER_SEED, DRAWN_SEED) if asked is None else (asked, asked)
+
+
 def opened(
     source: str, benchmark: list[str] | None, unscored: Literal["leave_out", "by_size"]
 ) -> tuple[Study, Fit | None]:
@@ -295,13 +325,19 @@ def asked_benchmarks(benchmark: list[str] | None) -> str | list[str] | None:
     return benchmark[0] if benchmark and len(benchmark) == 1 else benchmark
 
 
-def candidates_of(study: Study, path: Path | None) -> Candidates:
-    """Read a candidate file; what was repaired or left out in it is said on stderr."""
+def candidates_of(study: Study, path: Path | None, *, once: bool = False) -> Candidates:
+    """Read a candidate file; what was repaired or left out in it is said on stderr.
+
+    Where candidates are compared with each other, each may stand `once` only.
+    """
     if path is None:
         return None
+    from bayescdm.predict import check_once
     from bayescdm.reading import read_candidates
 
     text_scores, backbones, notes = read_candidates(path, study)
+    if once:
+        check_once(text_scores.index)
     for note in notes:
         typer.echo(str(note), err=True)
     return text_scores, backbones
@@ -323,9 +359,21 @@ def volume_of(text: str, study: Study, option: str = "--volume") -> float:
     letters.sort(key=lambda letter: abs(math.log(volume * LETTERS[letter] / middle)))
     hint = f"; did you mean {text}{letters[0]}?" if letters and text[-1:].isdigit() else ""
     raise RequestError(
-        f"{option} {text}: {volume:g} {study.volume_unit} is less than a thousandth of the smallest observed "
-        f"volume, {short_count(float(observed.min()))}{hint}"
+        f"{option} {text}: {_with_unit(volume, study.volume_unit)} is less than a thousandth of the smallest "
+        f"observed volume, {short_count(float(observed.min()))}{hint}"
     )
+
+
+def _with_unit(volume: float, unit: str) -> str:
+    """Write a small volume with its unit, in the singular where it is one."""
+    return f"{volume:g} {unit.removesuffix('s') if volume == 1 else unit}"
+
+
+def positive(option: str, value: float | None) -> float | None:
+    """Refuse what is no positive number; an error names the option."""
+    if value is not None and not 0 < value < math.inf:
+        raise RequestError(f"{option} {value:g}: write a number above 0")
+    return value
 
 
 #: What a count may end in.

@@ -61,6 +61,14 @@ StudyName = Annotated[str, typer.Argument(help="Folder of a study, or the name o
 FitFile = Annotated[Path, typer.Argument(help="A fit that `bayescdm fit` wrote.")]
 Model = Annotated[str, typer.Option(help="Name of a packaged model, or the path of your own file (.py).")]
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same result.")]
+SeedOfTwo = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help="Seed of the sampler (1 by default), and of what is drawn for new backbones (0 by default), "
+        "which alone it sets with a saved fit.",
+    ),
+]
 Components = Annotated[
     int | None,
     typer.Option(min=1, help="Text components; by default the fewest with 95 % of the variance."),

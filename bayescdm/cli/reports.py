@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bayescdm.cli.fits import announced, candidates_of, count, opened, sampler, volume_of
+from bayescdm.cli.fits import (
+    announced,
+    candidates_of,
+    count,
+    opened,
+    refuse_fitting,
+    sampler,
+    seeds,
+    volume_of,
+)
 from bayescdm.cli.frame import (
     AsJson,
     Benchmarks,
@@ -18,7 +27,7 @@ from bayescdm.cli.frame import (
     Model,
     Prob,
     Recipe,
-    Seed,
+    SeedOfTwo,
     Tune,
     Unscored,
     app,
@@ -58,6 +67,7 @@ PRINTED_POSITION = (
 
 @app.command()
 def report(
+    context: typer.Context,
     source: Annotated[
         str, typer.Argument(metavar="STUDY|FIT", help="Folder or name of a study, or a fit (.nc).")
     ],
@@ -78,7 +88,7 @@ def report(
     ] = None,
     prob: Prob = 0.9,
     model: Model = "transfer_hierarchical",
-    seed: Seed = 1,
+    seed: SeedOfTwo = None,
     benchmark: Benchmarks = None,
     unscored: Unscored = "leave_out",
     draws: Draws = None,
@@ -91,7 +101,10 @@ def report(
         ),
     ] = True,
     overwrite: Annotated[
-        bool, typer.Option(help="Replace whatever file stands there; an earlier report is replaced anyway.")
+        bool,
+        typer.Option(
+            help="Replace a file that stands there; without --out an earlier report is replaced anyway."
+        ),
     ] = False,
     format: Annotated[
         Literal["html", "md", "json"],
@@ -111,26 +124,32 @@ def report(
         raise RequestError(
             "--family reports on the study's own backbones; leave out --candidates, --min-size and --max-size"
         )
+    refuse_fitting(context, source)
     refit = None
     study, fitted = opened(source, benchmark, unscored)
     place = _place(out, study.name, family, format)
-    replace = overwrite or is_report(place)
+    replace = overwrite or (out is None and is_report(place))
+    of_sampler, of_draws = seeds(seed)
     # Refused before minutes of sampling, not after.
     check_place(place, overwrite=replace)
     check_probability(prob)
     _check_family(study, family)
     if fitted is None:
         again = sensitivity and family is None
-        fitted, refit = _fits(study, model, seed, sampler(draws, tune, chains), sensitivity=again)
+        fitted, refit = _fits(study, model, of_sampler, sampler(draws, tune, chains), sensitivity=again)
     asked: dict[str, Any] = {
         "recipe": recipe,
         "volume": None if volume is None else volume_of(volume, study),
         "prob": prob,
+        "seed": of_draws,
     }
     if family is not None:
         _report_family(fitted, family, asked, place, format, overwrite=replace, as_json=as_json)
     else:
-        asked |= {"candidates": candidates_of(fitted.study, candidates), "sizes": _sizes(smallest, largest)}
+        asked |= {
+            "candidates": candidates_of(fitted.study, candidates, once=True),
+            "sizes": _sizes(smallest, largest),
+        }
         _report_answer(fitted, asked, refit, place, format, overwrite=replace, as_json=as_json)
     end(fitted)
 

@@ -19,7 +19,7 @@ from bayescdm.decide.costs import CostTable, TrainingCost, on_front, price
 from bayescdm.decide.feasible import active_params, feasible, nobody, smallest_volume
 from bayescdm.decide.runs import next_runs
 from bayescdm.decide.value import evpi
-from bayescdm.decide.words import choice_notes, sentences_of
+from bayescdm.decide.words import LISTED, choice_notes, sentences_of
 from bayescdm.errors import Note, RequestError, unknown_name
 from bayescdm.intervals import PredictionKind, check_probability
 from bayescdm.jsontext import plain
@@ -31,21 +31,22 @@ from bayescdm.predict import (
     missing_benchmarks,
     predict_draws,
 )
+from bayescdm.report.document import Document, Documented
 from bayescdm.report.question import default_place
-from bayescdm.wording import short_count
+from bayescdm.wording import and_more, short_count
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["KIND", "Choice", "choose"]
+__all__ = ["KIND", "Choice", "check_volumes", "choose"]
 
 #: What is chosen by: what runs of a backbone average to. The residual of one run strikes whichever is chosen.
 KIND: PredictionKind = "backbone"
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A choice among candidates: tables, sentences that say what they mean, and the draws they were read off.
+class Choice(Documented):
+    """A choice among candidates: tables, sentences that say what they mean, the draws, and a page of it all.
 
     Parameters
     ----------
@@ -74,6 +75,8 @@ class Choice:
     sentences : tuple of str
         The first holds the recommendation, or says that the draws cannot be trusted.
     converged : bool
+    fit : Fit
+        What the choice was made from.
     accuracy : DataArray, (sample, backbone)
         Draws of each candidate's accuracy at its volume, best first.
     candidates : pair of DataFrames
@@ -91,6 +94,7 @@ class Choice:
     notes: tuple[Note, ...]
     sentences: tuple[str, ...]
     converged: bool
+    fit: Fit = field(repr=False)
     accuracy: xr.DataArray = field(repr=False)
     candidates: CandidateTable = field(repr=False)
 
@@ -99,9 +103,11 @@ class Choice:
         """The candidate with the highest expected accuracy."""
         return str(self.ranking["backbone"].iloc[0])
 
-    def __str__(self) -> str:
-        """Return the sentences, a line each."""
-        return "\n".join(self.sentences)
+    def document(self) -> Document:
+        """Return the choice as sections, from which page, text and JSON are made."""
+        from bayescdm.decide.page import choice_document
+
+        return choice_document(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the draws as plain values, for JSON."""
@@ -169,17 +175,20 @@ def choose(
         In the unit of `costs`.
     min_volume, max_volume : float, optional
         Volumes that a budget may be spent on. By default from the smallest volume of any run, below which the
-        law says nothing, to as much as the budget affords.
+        law says nothing, to as much as the budget affords; of a cost table with volumes, all that it lists.
+        One volume for all must lie between them too.
     constraints : Constraints, optional
     equivalent : float
         Accuracy within which two backbones are practically equal, a fraction.
     reference : str, optional
-        What differences are from; the recommended candidate by default.
+        What differences are from; the recommended candidate by default. Its name without the organisation
+        will do where that names one candidate.
     next_run : bool
         Whether to work out what one more training run would be worth.
     prob : float
         Probability of intervals, and from which on one backbone counts as told from another.
     seed : int
+        Of what is drawn for backbones without runs, and for the next run.
 
     Returns
     -------
@@ -190,7 +199,8 @@ def choose(
     NotFoundError
         A backbone, recipe, family or reference is not known.
     RequestError
-        No candidate meets constraints and budget, or the request contradicts itself.
+        No candidate meets constraints and budget, the reference is infeasible, or the request contradicts
+        itself.
 
     Notes
     -----
@@ -223,16 +233,17 @@ def choose(
     free = volume is None and (limit is not None if costs is None else costs.has_volumes)
     recipe, place, said = default_place(fit, fit.study.fitted_runs, recipe=recipe, volume=volume)
     chosen += said[:-1] if free else said
-    if volume is not None and volume < projector_volume:
-        stage = f"{short_count(projector_volume)} for the projector alone"
-        raise RequestError(f"volume {short_count(volume)} is less than the {stage}; it holds both stages")
-    span = _span(fit, min_volume, max_volume, place)
+    span = _span(fit, min_volume, max_volume, place, costs)
+    check_volumes(
+        None if free else place, least=min_volume, most=max_volume, projector_volume=projector_volume
+    )
     tried, reasons = feasible(fit, table, constraints, counting, limit, None if free else place, span)
     if not tried:
-        raise RequestError(nobody(fit, table[1], reasons, counting, limit, span[0] if free else place))
+        asked_for = span if free else (place, place)
+        raise RequestError(nobody(fit, table[1], reasons, counting, limit, asked_for))
     names = list(tried)
-    if reference is not None and reference not in names:
-        raise unknown_name("feasible candidate", reference, names)
+    if reference is not None:
+        reference = _reference(reference, names, reasons)
     table = (table[0].loc[names], table[1].loc[names])
     accuracy, options = _weighed(fit, table, tried, counting, recipe, prob, seed)
     ranking = _ranking(fit, accuracy, table, options, prob)
@@ -255,10 +266,12 @@ def choose(
     steps = None
     if next_run:
         low = min(smallest_volume(fit, place), place)
-        steps = next_runs(fit, accuracy, table, ranking, counting, limit, recipe, low, seed)
+        steps = next_runs(fit, accuracy, table, ranking, counting, limit, recipe, (low, span[1]), seed)
     infeasible = pd.DataFrame({"backbone": list(reasons), "reason": list(reasons.values())}, dtype=object)
     differences = _differences(accuracy, question["reference"], equivalent, prob)
     notes = choice_notes(fit, ranking, question)
+    if costs is not None:
+        notes += costs.notes + _costs_of_nobody(costs, [*names, *reasons])
     perfect = evpi(accuracy.to_numpy())
     sentences = sentences_of(fit, ranking, differences, question, perfect, infeasible, steps)
     return Choice(
@@ -273,21 +286,84 @@ def choose(
         notes,
         tuple(sentences),
         bool(ranking.attrs["converged"]),
+        fit,
         accuracy,
         table,
     )
 
 
-def _span(fit: Fit, least: float | None, most: float | None, place: float) -> tuple[float, float]:
-    """Volumes that a budget may be spent on."""
-    low = smallest_volume(fit, place) if least is None else least
+def _span(
+    fit: Fit, least: float | None, most: float | None, place: float, costs: CostTable | None
+) -> tuple[float, float]:
+    """Volumes that a budget may be spent on; those of a table are the user's own."""
+    low = (smallest_volume(fit, place) if costs is None else 0.0) if least is None else least
     high = np.inf if most is None else most
-    if not 0 < low <= high:
+    for name, limit in (("min_volume", least), ("max_volume", most)):
+        if limit is not None and not 0 < limit < np.inf:
+            raise RequestError(f"{name} {limit:g} is not a positive number")
+    if low > high:
         unit = fit.study.volume_unit
+        smallest = "the smallest of any run" if least is None else "the smallest allowed"
         raise RequestError(
-            f"no volume lies between {low:.4g} and {high:.4g} {unit}, the smallest and largest allowed"
+            f"no volume lies between {short_count(low)}, {smallest}, and {short_count(high)} {unit}, the "
+            "largest allowed"
         )
     return low, high
+
+
+def check_volumes(
+    volume: float | None, *, least: float | None, most: float | None, projector_volume: float = 0.0
+) -> None:
+    """Refuse volumes that contradict each other.
+
+    Parameters
+    ----------
+    volume : float, optional
+        The same for all candidates.
+    least, most : float, optional
+        Smallest and largest volume allowed.
+    projector_volume : float
+        What a first stage takes, which trains the projector alone; every volume holds it.
+
+    Raises
+    ------
+    RequestError
+    """
+    stage = f"the {short_count(projector_volume)} for the projector alone; it holds both stages"
+    if volume is not None:
+        asked = f"volume {short_count(volume)} is"
+        if volume < projector_volume:
+            raise RequestError(f"{asked} less than {stage}")
+        if least is not None and volume < least:
+            raise RequestError(f"{asked} less than the smallest volume allowed, {short_count(least)}")
+        if most is not None and volume > most:
+            raise RequestError(f"{asked} more than the largest volume allowed, {short_count(most)}")
+    if most is not None and most < projector_volume:
+        raise RequestError(f"the largest volume allowed is {short_count(most)}, less than {stage}")
+
+
+def _reference(asked: str, names: Sequence[str], reasons: Mapping[str, str]) -> str:
+    """Return the candidate that is meant by a name, in full or without its organisation."""
+    if asked in names:
+        return asked
+    meant = [name for name in names if name.rsplit("/", 1)[-1] == asked]
+    if len(meant) > 1:
+        raise RequestError(f"reference '{asked}' may be {' or '.join(meant)}; write one of them in full")
+    if meant:
+        return meant[0]
+    for name, reason in reasons.items():
+        if asked in (name, name.rsplit("/", 1)[-1]):
+            raise RequestError(f"reference '{asked}' is infeasible: {reason}; take another, or let it in")
+    raise unknown_name("candidate", asked, names)
+
+
+def _costs_of_nobody(costs: CostTable, candidates: Sequence[str]) -> tuple[Note, ...]:
+    """Name rows of a cost table that are of no candidate: a slip of the pen would go unseen."""
+    others = [name for name in costs.rows["backbone"].unique() if name not in set(candidates)]
+    if not others:
+        return ()
+    message = f"costs of {and_more(others, LISTED)}, which {'is' if len(others) == 1 else 'are'} no candidate"
+    return (Note("cost-without-candidate", f"{message}: not used", where="cost table"),)
 
 
 def _weighed(

@@ -31,6 +31,11 @@ class Constraints:
         Licences that are allowed, compared without regard to case; any by default.
     exclude_families : tuple of str
 
+    Raises
+    ------
+    RequestError
+        A limit is not positive, or no size lies between the limits.
+
     Examples
     --------
     >>> Constraints(max_params=9e9, licences=("apache-2.0",)).max_params
@@ -43,6 +48,20 @@ class Constraints:
     bytes_per_param: float = BYTES_PER_PARAM
     licences: tuple[str, ...] = ()
     exclude_families: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse limits that are no positive number, and sizes between which there is none."""
+        for name in ("min_params", "max_params", "max_memory", "bytes_per_param"):
+            limit = getattr(self, name)
+            if limit is not None and not limit > 0:
+                unit = " bytes" if name == "max_memory" else ""
+                raise RequestError(f"{name} {limit:g}{unit} is not a positive number")
+        least, most = self.min_params, self.max_params
+        if least is not None and most is not None and least > most:
+            raise RequestError(
+                f"no size is at least {short_count(least)} and at most {short_count(most)} parameters; the "
+                "smallest allowed exceeds the largest"
+            )
 
     @property
     def need_params(self) -> bool:
@@ -63,12 +82,8 @@ def check_constraints(constraints: Constraints, backbones: pd.DataFrame) -> None
     NotFoundError
         No candidate is of an excluded family: a slip of the pen would let the family in.
     RequestError
-        Licences are asked for and the candidates have no such column, or a limit is not positive.
+        Licences are asked for and the candidates have no such column.
     """
-    for name in ("min_params", "max_params", "max_memory", "bytes_per_param"):
-        limit = getattr(constraints, name)
-        if limit is not None and not limit > 0:
-            raise RequestError(f"{name} {limit:g} is not a positive number")
     families = backbones["family"].astype(str)
     for family in constraints.exclude_families:
         if family not in set(families):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from bayescdm.errors import InputError, RequestError
+from bayescdm.errors import InputError, Note, RequestError
 from bayescdm.reading import parse_count
+from bayescdm.reading.findings import shown
 from bayescdm.study import Study
 
 __all__ = [
@@ -141,10 +143,13 @@ class CostTable(TrainingCost):
     ----------
     rows : DataFrame
         ``backbone``, ``volume`` (in the study's unit; NaN where the cost is that of the asked volume),
-        ``cost``.
+        ``cost``; one row a backbone and volume.
+    notes : tuple of Note
+        What was done to the file that they were read from.
     """
 
     rows: pd.DataFrame
+    notes: tuple[Note, ...] = ()
 
     unit = "units of cost"
     needs_params = False
@@ -163,9 +168,14 @@ class CostTable(TrainingCost):
     def volumes(
         self, backbone: str, active_params: float, budget: float, span: tuple[float, float]
     ) -> np.ndarray:
-        """Return the listed volumes that the budget allows."""
-        rows = self.rows[(self.rows["backbone"] == backbone) & (self.rows["cost"] <= budget)]
-        return np.unique(rows["volume"].to_numpy())
+        """Return the listed volumes that the span and the budget allow."""
+        rows = self.within(backbone, span)
+        return np.unique(rows.loc[rows["cost"] <= budget, "volume"].to_numpy())
+
+    def within(self, backbone: str, span: tuple[float, float]) -> pd.DataFrame:
+        """Return the rows of a backbone whose volume lies within a span, but for rounding."""
+        inside = self.rows["volume"].between(span[0] * (1 - 1e-9), span[1] * (1 + 1e-9))
+        return self.rows[(self.rows["backbone"] == backbone) & inside]
 
 
 def read_cost_table(path: str | Path) -> CostTable:
@@ -174,7 +184,8 @@ def read_cost_table(path: str | Path) -> CostTable:
     Parameters
     ----------
     path : str or Path
-        CSV with columns ``backbone``, ``cost`` and, where costs are at several volumes, ``volume``.
+        CSV with columns ``backbone``, ``cost`` and, where costs are at several volumes, ``volume``. Equal
+        rows are merged with a note.
 
     Returns
     -------
@@ -183,7 +194,7 @@ def read_cost_table(path: str | Path) -> CostTable:
     Raises
     ------
     InputError
-        All problems of the file, a line each.
+        All problems of the file, a line each; two costs of one backbone at one volume among them.
 
     Examples
     --------
@@ -207,26 +218,63 @@ def read_cost_table(path: str | Path) -> CostTable:
     if table.empty:
         raise InputError([f"{path.name}: has no row"])
     problems: list[str] = []
-    cost = _numbers(path.name, table, "cost", problems)
-    volume = (
-        _numbers(path.name, table, "volume", problems) if "volume" in table else np.full(len(table), np.nan)
-    )
+    cost = _numbers(path.name, table, "cost", _cost, problems)
+    volume = np.full(len(table), np.nan)
+    if "volume" in table:
+        volume = _numbers(path.name, table, "volume", parse_count, problems)
     for row, name in enumerate(table["backbone"], start=2):
         if not name.strip():
             problems.append(f"{path.name}, row {row}, column 'backbone': is empty: name the backbone")
+    rows = pd.DataFrame({"backbone": table["backbone"].str.strip(), "volume": volume, "cost": cost})
+    if not problems:
+        rows, notes = _each_once(path.name, rows, problems)
     if problems:
         raise InputError(problems)
-    return CostTable(
-        pd.DataFrame({"backbone": table["backbone"].str.strip(), "volume": volume, "cost": cost})
-    )
+    return CostTable(rows, notes)
 
 
-def _numbers(file: str, table: pd.DataFrame, column: str, problems: list[str]) -> np.ndarray:
-    """Counts of a column, such as 1.2M; what is none is a problem."""
+def _each_once(file: str, rows: pd.DataFrame, problems: list[str]) -> tuple[pd.DataFrame, tuple[Note, ...]]:
+    """Keep one of several equal rows of a backbone and volume; rows that differ are a problem."""
+    key = ["backbone", "volume"]
+    notes: list[Note] = []
+    first: dict[tuple[str, str], tuple[int, float]] = {}
+    for row, (backbone, volume, cost) in enumerate(rows.itertuples(index=False), start=2):
+        there, known = first.setdefault((backbone, repr(volume)), (row, cost))
+        if there == row:
+            continue
+        if cost == known:
+            message = f"'{backbone}' is the same as in row {there}: kept once"
+            notes.append(Note("duplicate-merged", message, where=f"{file}, row {row}"))
+        else:
+            problems.append(
+                f"{file}, row {row}: '{backbone}' stands in row {there} as well, with another cost "
+                f"({known:g} there, {cost:g} here): keep one of them"
+            )
+    return rows.drop_duplicates(key, ignore_index=True), tuple(notes)
+
+
+def _cost(text: str) -> float:
+    """Read a cost, of any size."""
+    try:
+        value = float(text)
+    except ValueError:
+        try:
+            value = parse_count(text)
+        except InputError:
+            value = np.nan
+    if not 0 < value < np.inf:
+        raise InputError(f"value {shown(text)} is no cost: write a number above 0, such as 850")
+    return value
+
+
+def _numbers(
+    file: str, table: pd.DataFrame, column: str, read: Callable[[str], float], problems: list[str]
+) -> np.ndarray:
+    """Numbers of a column; what is none is a problem."""
     values = np.full(len(table), np.nan)
     for place, text in enumerate(table[column]):
         try:
-            values[place] = parse_count(text)
+            values[place] = read(text)
         except InputError as error:
             problems.append(f"{file}, row {place + 2}, column '{column}': {error}")
     return values

@@ -74,8 +74,10 @@ def feasible(
             continue
         if volume is None:
             within = counting.volumes(str(name), active, np.inf if limit is None else limit, span)
-            least = _least(counting, str(name), active, span[0])
+            least, _ = _least(counting, str(name), active, span)
             why = f"budget: the smallest volume costs {least:.4g} {counting.unit}"
+            if np.isnan(least):
+                why = "the cost table has no volume of it within those that are allowed"
         else:
             cost = counting.cost(str(name), active, volume)
             within = np.array([volume] if limit is None or cost <= limit else [])
@@ -99,13 +101,21 @@ def active_params(row: pd.Series) -> float:
     return np.nan
 
 
-def _least(counting: TrainingCost, name: str, active: float, smallest: float) -> float:
-    """Cost of the smallest volume that makes sense."""
-    if isinstance(counting, CostTable):
-        return float(counting.rows.loc[counting.rows["backbone"] == name, "cost"].min())
-    if isinstance(counting, FlopCost):
-        smallest = max(smallest, counting.projector_volume)
-    return counting.cost(name, active, smallest)
+def _least(
+    counting: TrainingCost, name: str, active: float, span: tuple[float, float]
+) -> tuple[float, float]:
+    """Least cost of a backbone and the volume that it buys; NaN where a table has no volume within the span.
+
+    Where the table lists no volumes, or one volume is asked for, the span is that volume.
+    """
+    if isinstance(counting, CostTable) and counting.has_volumes:
+        rows = counting.within(name, span)
+        if rows.empty:
+            return np.nan, np.nan
+        cheapest = rows.loc[rows["cost"].idxmin()]
+        return float(cheapest["cost"]), float(cheapest["volume"])
+    smallest = max(span[0], counting.projector_volume) if isinstance(counting, FlopCost) else span[0]
+    return counting.cost(name, active, smallest), smallest
 
 
 def nobody(
@@ -114,13 +124,14 @@ def nobody(
     reasons: Mapping[str, str],
     counting: TrainingCost,
     limit: float | None,
-    smallest: float,
+    span: tuple[float, float],
 ) -> str:
-    """Say in one line why no candidate is left; `smallest` is the volume that was to be afforded."""
+    """Say in one line why no candidate is left; `span` holds the volumes that were to be afforded."""
     over = [name for name, reason in reasons.items() if reason.startswith("budget")]
     if over:
-        least = {name: _least(counting, name, active_params(backbones.loc[name]), smallest) for name in over}
+        least = {name: _least(counting, name, active_params(backbones.loc[name]), span) for name in over}
         cheapest = min(least, key=lambda name: least[name])
+        cost, volume = least[cheapest]
         others = len(reasons) - len(over)
         rest = (
             f"; {counted(others, 'other')} {'is' if others == 1 else 'are'} out for other reasons"
@@ -129,9 +140,10 @@ def nobody(
         )
         return (
             f"no candidate fits the budget of {limit:.4g} {counting.unit}: the cheapest, '{cheapest}', needs "
-            f"{least[cheapest]:.4g} for {short_count(smallest)} {fit.study.volume_unit}{rest}; raise the "
-            "budget"
+            f"{cost:.4g} for {short_count(volume)} {fit.study.volume_unit}{rest}; raise the budget"
         )
     name, reason = next(iter(reasons.items()))
+    if len(reasons) == 1:
+        return f"the only candidate, '{name}', is infeasible: {reason}"
     every = counted(len(reasons), "candidate")
     return f"none of {every} is feasible, e.g. '{name}': {reason}; relax a constraint"

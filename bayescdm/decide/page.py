@@ -9,7 +9,6 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 
 from bayescdm.columns import choice_columns, difference_columns, next_run_columns, option_columns
-from bayescdm.errors import RequestError
 from bayescdm.plots.choices import plot_differences, plot_pareto, plot_probability_matrix
 from bayescdm.plots.layout import ROW
 from bayescdm.plots.ranking import draw_ranking, draw_ranks
@@ -42,33 +41,23 @@ __all__ = ["choice_document"]
 SHOWN, IN_MATRIX = 40, 20
 
 
-def choice_document(fit: Fit, choice: Choice) -> Document:
+def choice_document(choice: Choice) -> Document:
     """Lay a choice and what it stands on out as sections.
 
     Parameters
     ----------
-    fit : Fit
-        What the choice was made from.
     choice : Choice
 
     Returns
     -------
     Document
 
-    Raises
-    ------
-    RequestError
-        The fit is not the one that the choice was made from.
-
     Examples
     --------
     >>> import bayescdm as cdm
-    >>> fit = cdm.load_fit("fit.nc")  # doctest: +SKIP
-    >>> choice_document(fit, cdm.choose(fit)).write("choice.html")  # doctest: +SKIP
+    >>> choice_document(cdm.choose(cdm.load_fit("fit.nc"))).write("choice.html")  # doctest: +SKIP
     """
-    facts = choice.ranking.attrs
-    if (facts["study"], facts["model"]) != (fit.study.name, fit.model):
-        raise RequestError(f"the choice was made from {facts['model']} on {facts['study']}; give that fit")
+    fit = choice.fit
     sections = [_recommendation(fit, choice)]
     if len(choice.ranking) > 1:
         sections.append(_pairs(fit, choice))

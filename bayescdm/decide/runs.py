@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from bayescdm.decide.costs import CostTable, TrainingCost
+from bayescdm.decide.costs import CostTable, FlopCost, TrainingCost
 from bayescdm.decide.value import evpi, gain, preposterior_means
 from bayescdm.predict import CandidateTable, predict_draws
 
@@ -29,7 +29,7 @@ def next_runs(
     counting: TrainingCost,
     limit: float | None,
     recipe: str,
-    smallest: float,
+    span: tuple[float, float],
     seed: int,
 ) -> pd.DataFrame:
     """Work out what one more training run under the recipe is worth to the choice.
@@ -47,8 +47,8 @@ def next_runs(
     limit : float, optional
         Budget, which a run must keep to as well.
     recipe : str
-    smallest : float
-        Smallest volume of a run.
+    span : (float, float)
+        Smallest and largest volume of a run.
     seed : int
 
     Returns
@@ -68,7 +68,7 @@ def next_runs(
     perfect = evpi(values)
     rows = []
     for name, active, own in ranking[["backbone", "active_params", "volume"]].itertuples(index=False):
-        within = _volumes(counting, name, float(own), limit, smallest)
+        within = _volumes(counting, name, float(own), limit, span)
         one = (table[0].loc[[name]], table[1].loc[[name]])
         for volume, y in zip(within, _measured(fit, one, within, recipe, seed, len(values))):
             after = preposterior_means(values, y)
@@ -104,12 +104,13 @@ def _measured(
 
 
 def _volumes(
-    counting: TrainingCost, name: str, own: float, limit: float | None, smallest: float
+    counting: TrainingCost, name: str, own: float, limit: float | None, span: tuple[float, float]
 ) -> np.ndarray:
     """Volumes of a run on one backbone that are weighed."""
     if isinstance(counting, CostTable) and counting.has_volumes:
-        return counting.volumes(name, np.nan, np.inf if limit is None else limit, (0.0, np.inf))
-    low = min(smallest, own)
+        return counting.volumes(name, np.nan, np.inf if limit is None else limit, (0.0, span[1]))
+    first_stage = counting.projector_volume if isinstance(counting, FlopCost) else 0.0
+    low = min(max(span[0], first_stage), own)
     # The ends are kept to the bit: the largest is the volume that the candidate would use.
     inner = np.geomspace(low, own, VOLUMES)[1:-1]
     return np.unique([low, *(float(f"{volume:.3g}") for volume in inner), own])

@@ -15,12 +15,10 @@ from bayescdm.loss.fit import LossFit
 from bayescdm.loss.pointfit import LossPointFit
 from bayescdm.loss.scope import CHINCHILLA_SCOPE, Scope, architecture_not_stated
 from bayescdm.loss.study import SMALLEST_PARAMS
-from bayescdm.reading import parse_count
+from bayescdm.reading import parse_count, parse_flops
 
 __all__ = ["PRESETS", "Allocation", "ComputeLaw", "absolute_count", "allocate", "preset"]
 
-#: Training runs of language models spend more; a smaller figure has lost its exponent.
-SMALLEST_FLOPS = 1e12
 #: How far the loss curve reaches on either side of the optimum, as a factor of N.
 REACH = 30.0
 
@@ -413,7 +411,7 @@ def allocate(
     law = preset(law) if isinstance(law, str) else law
     if metric is not None:
         law.scope.require(metric)
-    budget, served = _budget(flops), _served(tokens_served)
+    budget, served = parse_flops(flops), _served(tokens_served)
     lower, upper = interval_columns("law", check_probability(prob))
     N, D = law.optimum(budget, served)
     least = law.loss(N[:, None], D[:, None])
@@ -535,17 +533,6 @@ def absolute_count(value: float | str, name: str, least: float) -> float:
             f"{count:g} billion"
         )
     return count
-
-
-def _budget(flops: float | str) -> float:
-    """Read the budget."""
-    try:
-        value = float(flops)
-    except ValueError:
-        raise RequestError(f"'{flops}' is not a number of FLOPs: write it as 1e21") from None
-    if not SMALLEST_FLOPS <= value < np.inf:
-        raise RequestError(f"{value:g} FLOPs is no training budget: write the absolute number, such as 1e21")
-    return value
 
 
 def _served(tokens: float | str) -> float:

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
 
-from bayescdm.errors import InputError
+from bayescdm.errors import InputError, RequestError
 from bayescdm.reading.findings import shown
 
 __all__ = [
     "CellError",
     "Count",
-    "Dots",
     "ProductError",
     "Score",
     "is_missing",
     "is_placeholder",
-    "is_unnamed",
     "parse_count",
+    "parse_flops",
     "read_count",
     "read_score",
-    "shows_dotted_thousands",
     "undecorated",
 ]
 
 _MISSING = re.compile(
-    r"[-–—―−]{1,3}|[-–—−] ?/ ?[-–—−]|[./\\]|#?n ?/? ?a|n\.a\.?|n/r|nan|null|none|nil|missing"
-    r"|not[ -](available|reported)"
+    r"[-–—―−]{1,3}|[./\\]|#?n/?a|n\.a\.?|n/r|nan|null|none|nil|missing|not[ -](available|reported)"
 )
 _PLACEHOLDER = re.compile(
     r"x+|\?+|\.{2,}|…|todo|tba|tbd|tbc|unk\.?|unknown|in progress|pending|running|ongoing|wip|(coming )?soon"
@@ -68,17 +65,11 @@ _POWERS = {"": 0, "k": 3, "thousand": 3, "m": 6, "mn": 6, "million": 6, "b": 9, 
 _POWERS |= {"t": 12, "trillion": 12}
 _POWER = re.compile(r"[⁰¹²³⁴⁵⁶⁷⁸⁹^]|<su[pb]>")
 _NO_COUNT = "is not a count: write a number such as 1200000, 1.2M or 558K+665K"
-_NO_SIZE = "is not a size: write a number such as 7B or 938M, or leave the cell empty"
-#: What a spreadsheet shows where a formula has failed.
-_SHEET_ERROR = re.compile(r"#(div/0|ref|value|name|num|null)[!?]", re.IGNORECASE)
-#: Three digits behind one dot: thousands or decimals.
-_ONE_DOT = re.compile(r"[1-9]\d{0,2}\.\d{3}", re.ASCII)
-_DOTTED_THOUSANDS = re.compile(r"[1-9]\d{0,2}(\.\d{3}){2,}", re.ASCII)
-_NOT_POSITIVE = "is not above 0: write the number, or leave the cell empty if it is unknown"
-
-
-#: How ``600.000`` is read in a column of counts.
-Dots = Literal["decimal", "thousands", "unclear"]
+#: What only the reader of a table can do.
+_IN_A_TABLE = ", or leave the cell empty if it is unknown"
+_NOT_POSITIVE = f"is not above 0: write the number{_IN_A_TABLE}"
+#: Training runs of language models spend more; a smaller figure has lost its exponent.
+SMALLEST_FLOPS = 1e12
 
 
 class CellError(ValueError):
@@ -119,16 +110,6 @@ def is_placeholder(text: str) -> bool:
     return _PLACEHOLDER.fullmatch(text.casefold()) is not None
 
 
-def is_unnamed(text: str) -> bool:
-    """Whether a cell names nothing: missing, or a placeholder; a lone x may be a name."""
-    return is_missing(text) or (is_placeholder(text) and text.casefold() not in ("x", "xx"))
-
-
-def shows_dotted_thousands(text: str) -> bool:
-    """Whether dots in a count can only separate thousands, as in ``1.200.000``."""
-    return any(_DOTTED_THOUSANDS.fullmatch(part.strip()) for part in undecorated(text)[0].split("+"))
-
-
 def parse_count(text: str | float) -> float:
     """Read a count such as a data volume or a model size.
 
@@ -158,7 +139,39 @@ def parse_count(text: str | float) -> float:
     try:
         return float(read_count(str(text).strip()).value)
     except CellError as error:
-        raise InputError(f"value {shown(str(text))} {error}") from None
+        raise InputError(f"value {shown(str(text))} {str(error).removesuffix(_IN_A_TABLE)}") from None
+
+
+def parse_flops(flops: str | float) -> float:
+    """Read a budget of training.
+
+    Parameters
+    ----------
+    flops : str or float
+        The absolute number, such as ``"1e21"``.
+
+    Returns
+    -------
+    float
+        Floating-point operations.
+
+    Raises
+    ------
+    RequestError
+        When it is no number, or too small to be a budget.
+
+    Examples
+    --------
+    >>> parse_flops("3e24")
+    3e+24
+    """
+    try:
+        value = float(flops)
+    except ValueError:
+        raise RequestError(f"'{flops}' is not a number of FLOPs: write it as 1e21") from None
+    if not SMALLEST_FLOPS <= value < math.inf:
+        raise RequestError(f"{value:g} FLOPs is no training budget: write the absolute number, such as 1e21")
+    return value
 
 
 def read_score(text: str, decimal: str = ".") -> Score:
@@ -197,9 +210,7 @@ def read_score(text: str, decimal: str = ".") -> Score:
     return Score(_decimal(body), percent, code, why)
 
 
-def read_count(
-    text: str, decimal: str = ".", *, whole: bool = True, dots: Dots = "decimal", size: bool = False
-) -> Count:
+def read_count(text: str, decimal: str = ".", *, whole: bool = True) -> Count:
     """Read a count cell that is neither missing nor a placeholder.
 
     Parameters
@@ -209,10 +220,6 @@ def read_count(
         Decimal mark of the file.
     whole : bool
         Whether a bare number must be whole; then ``1,200`` can only be 1200.
-    dots : {"decimal", "thousands", "unclear"}
-        How a bare ``600.000`` is read in a file with decimal points; where unclear it is refused.
-    size : bool
-        Whether it is the size of a model, for what the message advises.
 
     Returns
     -------
@@ -230,12 +237,9 @@ def read_count(
     if re.search(r"[×xX*]\s*\d", body):
         raise ProductError("is a product, not one number: write the total")
     active = None
-    if moe := re.fullmatch(r"(.*\d\s*[KMBT])\s*[-_ ]\s*A(\d+\.?\d*[KMBT])", body, re.IGNORECASE):
-        body, active = moe[1], _term(moe[2], decimal, whole=whole)[0]
-    terms = [
-        _term(part.strip(), decimal, whole=whole, dots=dots, hint=_NO_SIZE if size else _NO_COUNT)
-        for part in body.split("+")
-    ]
+    if size := re.fullmatch(r"(.*\d\s*[KMBT])\s*[-_ ]\s*A(\d+\.?\d*[KMBT])", body, re.IGNORECASE):
+        body, active = size[1], _term(size[2], decimal, whole)[0]
+    terms = [_term(part.strip(), decimal, whole) for part in body.split("+")]
     value = sum((term[0] for term in terms), Decimal(0))
     bare = all(term[1] for term in terms)
     if not bare and any(term[1] for term in terms):
@@ -246,31 +250,23 @@ def read_count(
         raise CellError("is beyond any count of samples, tokens or parameters")
     if active is not None and active > value:
         raise CellError("has more active than total parameters")
-    plain = bare and len(terms) == 1 and _PLAIN.fullmatch(text) and _decimal(text) == value
+    plain = bare and len(terms) == 1 and _PLAIN.fullmatch(text)
     why = "" if plain else "marks removed" if marks else "written out"
     return Count(value, bare, active, why)
 
 
-def _term(
-    text: str, decimal: str, *, whole: bool, dots: Dots = "decimal", hint: str = _NO_COUNT
-) -> tuple[Decimal, bool]:
+def _term(text: str, decimal: str, whole: bool) -> tuple[Decimal, bool]:
     """One summand of a count: its value, and whether it has no letter behind it."""
-    if dots != "decimal" and decimal == "." and _ONE_DOT.fullmatch(text):
-        joined = text.replace(".", "")
-        if dots == "unclear":
-            few = f"{Decimal(text).normalize():f}"
-            raise CellError(f"may be {joined} or {few}: write one of them, without a dot before three digits")
-        return _decimal(joined), True
     number, letter = text, ""
     if match := re.fullmatch(r"(.*\d\.?)\s*([a-z]+)", text, re.IGNORECASE | re.DOTALL):
         number, letter = match[1], match[2].casefold()
     if letter not in _POWERS:
-        raise CellError(hint)
+        raise CellError(_NO_COUNT)
     number = _without_thousands(number, decimal, whole and not letter)
     if number.startswith("-"):
         raise CellError(_NOT_POSITIVE)
     if not _PLAIN.fullmatch(number):
-        raise CellError(hint)
+        raise CellError(_NO_COUNT)
     return _decimal(number).scaleb(_POWERS[letter]), not letter
 
 
@@ -330,8 +326,6 @@ def _decimal(text: str) -> Decimal:
 
 def _why_no_score(text: str) -> str:
     """What a refused score looks like, and what would be accepted."""
-    if _SHEET_ERROR.fullmatch(text):
-        return "is the error of a spreadsheet: write the score, or leave the cell empty if not measured"
     figures = len(re.findall(r"\d+(?:[.,]\d+)?", text))
     if "±" in text or "+/-" in text:
         return "holds a spread beside the score: put it in a column standard_error"
@@ -339,7 +333,7 @@ def _why_no_score(text: str) -> str:
         return "may be a difference rather than a score: write the score alone"
     if figures > 1 and ("/" in text or "|" in text or ";" in text or "\\" in text):
         return "holds two values: which is meant? Write one, or make two benchmarks of them"
-    if "/" in text and figures:
+    if "/" in text:
         return "has room for two values: write the one that is meant"
     if "(" in text or "[" in text:
         return "has brackets, whose meaning differs from table to table: write the score alone"

@@ -387,7 +387,8 @@ def _name_missing_scores(table: TextTable, file: str, findings: Findings) -> Non
     lacking: dict[tuple[str, ...], list[str]] = {}
     measured = table.text_scores.loc[:, table.text_scores.notna().any()]
     for name, missing in zip(measured.index, measured.isna().to_numpy()):
-        if missing.any():
+        # What has no score at all has no forecast either.
+        if missing.any() and not missing.all():
             lacking.setdefault(tuple(measured.columns[missing]), []).append(str(name))
     for benchmarks, names in lacking.items():
         message = (

@@ -37,14 +37,12 @@ def check_format(format: str) -> None:
 class Documented:
     """What can be laid out as a document, and read as page, text or JSON."""
 
+    sentences: Any
+    """What it says, a string each: a field of a subclass, or a property."""
+
     def document(self) -> Document:
         """Return the report as sections."""
         raise NotImplementedError
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """What the first section says."""
-        return tuple(self.document().sections[0].sentences)
 
     def to_html(self) -> str:
         """Return one self-contained page."""
@@ -53,6 +51,10 @@ class Documented:
     def to_md(self) -> str:
         """Return a text for a pull request; figures are left out, and it is said that they are."""
         return self.document().to_md()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return sentences and tables as plain values."""
+        return self.document().to_dict()
 
     def to_json(self) -> str:
         """Return sentences and tables as strict JSON."""

@@ -29,6 +29,11 @@ class FamilyReports(Documented):
 
     reports: Sequence[FamilyReport]
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What the first section says."""
+        return tuple(self.document().sections[0].sentences)
+
     def document(self) -> Document:
         """Return the reports as sections, an overview first."""
         from bayescdm.report.family_sections import families_document

@@ -82,6 +82,11 @@ class FamilyReport(Documented):
         """Whether runs of the family inform the fit; otherwise only the population speaks of it."""
         return bool((self.position["mode"] == "known family").all())
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What the first section says."""
+        return tuple(self.document().sections[0].sentences)
+
     def document(self) -> Document:
         """Return the report as sections, from which page, text and JSON are made."""
         from bayescdm.report.family_sections import family_document
