@@ -498,7 +498,7 @@ class TestNames:
         assert places(study.notes, "duplicate-merged") == ["text_scores.csv:14"]
         rows.append([*rows[3][:4], "58.4", *rows[3][5:]])
         (line,) = refusal(load_study, folder(tmp_path, text_scores=text(rows)))
-        assert "row 14" in line and "row 4 as well" in line and "IFEval: 0.583 there, 0.584 here" in line
+        assert "row 14" in line and "row 4 as well" in line and "IFEval: 58.3 there, 58.4 here" in line
 
 
 class TestColumns:

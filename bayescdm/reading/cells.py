@@ -7,6 +7,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Literal
 
 from bayescdm.errors import InputError, RequestError
 from bayescdm.reading.findings import shown
@@ -14,19 +15,23 @@ from bayescdm.reading.findings import shown
 __all__ = [
     "CellError",
     "Count",
+    "Dots",
     "ProductError",
     "Score",
     "is_missing",
     "is_placeholder",
+    "is_unnamed",
     "parse_count",
     "parse_flops",
     "read_count",
     "read_score",
+    "shows_dotted_thousands",
     "undecorated",
 ]
 
 _MISSING = re.compile(
-    r"[-–—―−]{1,3}|[./\\]|#?n/?a|n\.a\.?|n/r|nan|null|none|nil|missing|not[ -](available|reported)"
+    r"[-–—―−]{1,3}|[-–—−] ?/ ?[-–—−]|[./\\]|#?n ?/? ?a|n\.a\.?|n/r|nan|null|none|nil|missing"
+    r"|not[ -](available|reported)"
 )
 _PLACEHOLDER = re.compile(
     r"x+|\?+|\.{2,}|…|todo|tba|tbd|tbc|unk\.?|unknown|in progress|pending|running|ongoing|wip|(coming )?soon"
@@ -65,11 +70,21 @@ _POWERS = {"": 0, "k": 3, "thousand": 3, "m": 6, "mn": 6, "million": 6, "b": 9, 
 _POWERS |= {"t": 12, "trillion": 12}
 _POWER = re.compile(r"[⁰¹²³⁴⁵⁶⁷⁸⁹^]|<su[pb]>")
 _NO_COUNT = "is not a count: write a number such as 1200000, 1.2M or 558K+665K"
+_NO_SIZE = "is not a size: write a number such as 7B or 938M, or leave the cell empty"
+#: What a spreadsheet shows where a formula has failed.
+_SHEET_ERROR = re.compile(r"#(div/0|ref|value|name|num|null)[!?]", re.IGNORECASE)
+#: Three digits behind one dot: thousands or decimals.
+_ONE_DOT = re.compile(r"[1-9]\d{0,2}\.\d{3}", re.ASCII)
+_DOTTED_THOUSANDS = re.compile(r"[1-9]\d{0,2}(\.\d{3}){2,}", re.ASCII)
 #: What only the reader of a table can do.
 _IN_A_TABLE = ", or leave the cell empty if it is unknown"
 _NOT_POSITIVE = f"is not above 0: write the number{_IN_A_TABLE}"
 #: Training runs of language models spend more; a smaller figure has lost its exponent.
 SMALLEST_FLOPS = 1e12
+
+
+#: How ``600.000`` is read in a column of counts.
+Dots = Literal["decimal", "thousands", "unclear"]
 
 
 class CellError(ValueError):
@@ -108,6 +123,16 @@ def is_missing(text: str) -> bool:
 def is_placeholder(text: str) -> bool:
     """Whether a cell holds a word in place of a figure still to come, such as ``TODO``."""
     return _PLACEHOLDER.fullmatch(text.casefold()) is not None
+
+
+def is_unnamed(text: str) -> bool:
+    """Whether a cell names nothing: missing, or a placeholder; a lone x may be a name."""
+    return is_missing(text) or (is_placeholder(text) and text.casefold() not in ("x", "xx"))
+
+
+def shows_dotted_thousands(text: str) -> bool:
+    """Whether dots in a count can only separate thousands, as in ``1.200.000``."""
+    return any(_DOTTED_THOUSANDS.fullmatch(part.strip()) for part in undecorated(text)[0].split("+"))
 
 
 def parse_count(text: str | float) -> float:
@@ -210,7 +235,9 @@ def read_score(text: str, decimal: str = ".") -> Score:
     return Score(_decimal(body), percent, code, why)
 
 
-def read_count(text: str, decimal: str = ".", *, whole: bool = True) -> Count:
+def read_count(
+    text: str, decimal: str = ".", *, whole: bool = True, dots: Dots = "decimal", size: bool = False
+) -> Count:
     """Read a count cell that is neither missing nor a placeholder.
 
     Parameters
@@ -220,6 +247,10 @@ def read_count(text: str, decimal: str = ".", *, whole: bool = True) -> Count:
         Decimal mark of the file.
     whole : bool
         Whether a bare number must be whole; then ``1,200`` can only be 1200.
+    dots : {"decimal", "thousands", "unclear"}
+        How a bare ``600.000`` is read in a file with decimal points; where unclear it is refused.
+    size : bool
+        Whether it is the size of a model, for what the message advises.
 
     Returns
     -------
@@ -237,9 +268,12 @@ def read_count(text: str, decimal: str = ".", *, whole: bool = True) -> Count:
     if re.search(r"[×xX*]\s*\d", body):
         raise ProductError("is a product, not one number: write the total")
     active = None
-    if size := re.fullmatch(r"(.*\d\s*[KMBT])\s*[-_ ]\s*A(\d+\.?\d*[KMBT])", body, re.IGNORECASE):
-        body, active = size[1], _term(size[2], decimal, whole)[0]
-    terms = [_term(part.strip(), decimal, whole) for part in body.split("+")]
+    if moe := re.fullmatch(r"(.*\d\s*[KMBT])\s*[-_ ]\s*A(\d+\.?\d*[KMBT])", body, re.IGNORECASE):
+        body, active = moe[1], _term(moe[2], decimal, whole=whole)[0]
+    terms = [
+        _term(part.strip(), decimal, whole=whole, dots=dots, hint=_NO_SIZE if size else _NO_COUNT)
+        for part in body.split("+")
+    ]
     value = sum((term[0] for term in terms), Decimal(0))
     bare = all(term[1] for term in terms)
     if not bare and any(term[1] for term in terms):
@@ -250,23 +284,31 @@ def read_count(text: str, decimal: str = ".", *, whole: bool = True) -> Count:
         raise CellError("is beyond any count of samples, tokens or parameters")
     if active is not None and active > value:
         raise CellError("has more active than total parameters")
-    plain = bare and len(terms) == 1 and _PLAIN.fullmatch(text)
+    plain = bare and len(terms) == 1 and _PLAIN.fullmatch(text) and _decimal(text) == value
     why = "" if plain else "marks removed" if marks else "written out"
     return Count(value, bare, active, why)
 
 
-def _term(text: str, decimal: str, whole: bool) -> tuple[Decimal, bool]:
+def _term(
+    text: str, decimal: str, *, whole: bool, dots: Dots = "decimal", hint: str = _NO_COUNT
+) -> tuple[Decimal, bool]:
     """One summand of a count: its value, and whether it has no letter behind it."""
+    if dots != "decimal" and decimal == "." and _ONE_DOT.fullmatch(text):
+        joined = text.replace(".", "")
+        if dots == "unclear":
+            few = f"{Decimal(text).normalize():f}"
+            raise CellError(f"may be {joined} or {few}: write one of them, without a dot before three digits")
+        return _decimal(joined), True
     number, letter = text, ""
     if match := re.fullmatch(r"(.*\d\.?)\s*([a-z]+)", text, re.IGNORECASE | re.DOTALL):
         number, letter = match[1], match[2].casefold()
     if letter not in _POWERS:
-        raise CellError(_NO_COUNT)
+        raise CellError(hint)
     number = _without_thousands(number, decimal, whole and not letter)
     if number.startswith("-"):
         raise CellError(_NOT_POSITIVE)
     if not _PLAIN.fullmatch(number):
-        raise CellError(_NO_COUNT)
+        raise CellError(hint)
     return _decimal(number).scaleb(_POWERS[letter]), not letter
 
 
@@ -326,6 +368,8 @@ def _decimal(text: str) -> Decimal:
 
 def _why_no_score(text: str) -> str:
     """What a refused score looks like, and what would be accepted."""
+    if _SHEET_ERROR.fullmatch(text):
+        return "is the error of a spreadsheet: write the score, or leave the cell empty if not measured"
     figures = len(re.findall(r"\d+(?:[.,]\d+)?", text))
     if "±" in text or "+/-" in text:
         return "holds a spread beside the score: put it in a column standard_error"
@@ -333,7 +377,7 @@ def _why_no_score(text: str) -> str:
         return "may be a difference rather than a score: write the score alone"
     if figures > 1 and ("/" in text or "|" in text or ";" in text or "\\" in text):
         return "holds two values: which is meant? Write one, or make two benchmarks of them"
-    if "/" in text:
+    if "/" in text and figures:
         return "has room for two values: write the one that is meant"
     if "(" in text or "[" in text:
         return "has brackets, whose meaning differs from table to table: write the score alone"

@@ -56,7 +56,7 @@ class Problem:
 
 
 #: Codes of which one note a column says enough; every single change is in ``changes.csv``.
-COLLAPSED = ("count-converted",)
+COLLAPSED = ("count-converted", "percent-sign-removed")
 
 
 def _column_of(note: Note) -> str:
@@ -72,6 +72,7 @@ class Findings:
     problems: list[Problem] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
+    _of_cells: dict[tuple[str, int, str], int] = field(default_factory=dict)
 
     def refuse(self, place: Place, what: str, value: str | None = None) -> None:
         """Record a problem: `what` says what is wrong and what to do."""
@@ -88,7 +89,19 @@ class Findings:
         self.note(
             code, place, f"{shown(before)} → {shown(after)}: {why}" if after else f"{shown(before)}: {why}"
         )
-        self.changes.append(Change(place.file, place.row, place.column, before, after, why))
+        self.changed(Change(place.file, place.row, place.column, before, after, why))
+
+    def changed(self, change: Change) -> None:
+        """Record a change; a cell changed before keeps one line: what stood there, and what stands now."""
+        cell = (change.file, change.row, change.column)
+        position = self._of_cells.get(cell) if change.row and change.column else None
+        if position is not None and self.changes[position].after == change.before:
+            earlier = self.changes[position]
+            why = "; ".join(dict.fromkeys([earlier.why, change.why]))
+            self.changes[position] = replace(change, before=earlier.before, why=why)
+            return
+        self._of_cells[cell] = len(self.changes)
+        self.changes.append(change)
 
     def told(self) -> tuple[Note, ...]:
         """Return the notes, with one for all cells of a column that were rewritten for the same reason."""

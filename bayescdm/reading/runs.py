@@ -8,8 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from bayescdm.reading.cells import CellError, is_missing, is_placeholder, read_count, read_score
+from bayescdm.reading.cells import (
+    CellError,
+    is_missing,
+    is_placeholder,
+    read_count,
+    read_score,
+)
 from bayescdm.reading.columns import is_average
+from bayescdm.reading.counts import dots_of
 from bayescdm.reading.duplicates import merge_duplicates
 from bayescdm.reading.labels import Labels, spelled_differently
 from bayescdm.reading.run_columns import LABELS, RunColumns, find_columns
@@ -17,13 +24,16 @@ from bayescdm.reading.scores import find_decimal_mark, flag_suspects, read_score
 from bayescdm.reading.settings import Settings
 from bayescdm.reading.sheets import Sheet
 from bayescdm.reading.text_scores import clean_labels, refuse_incomplete, refuse_two_spellings
+from bayescdm.wording import counted
 
 __all__ = ["RunTable", "run_table"]
 
 #: What is the same in all scores of a run.
 RUN_KEY = ["recipe", "encoder", "vlm", "backbone", "volume"]
-#: A volume this many times below the median of the study is suspicious.
+#: A volume this many times below or above the median of the study is suspicious.
 _SUSPICIOUS_RATIO = 1000
+#: Runs are trained with more samples than this.
+_LEAST_CREDIBLE = 10_000
 
 
 @dataclass(frozen=True)
@@ -150,6 +160,7 @@ def _figure(text: str) -> float:
 def _volumes(sheet: Sheet, column: str, settings: Settings) -> dict[int, float]:
     """Data volumes by row, as absolute counts; NaN where unknown."""
     whole = column != "volume" and settings.volume_scale == 1
+    dots = dots_of(sheet, column) if settings.volume_scale == 1 else "decimal"
     volumes = {}
     for row, text in list(sheet.cells(column)):
         if is_missing(text) or is_placeholder(text):
@@ -160,33 +171,63 @@ def _volumes(sheet: Sheet, column: str, settings: Settings) -> dict[int, float]:
                 sheet.rewrite(row, column, "", "marked as missing")
             continue
         try:
-            count = read_count(text, sheet.decimal, whole=whole)
+            count = read_count(text, sheet.decimal, whole=whole, dots=dots)
         except CellError as error:
             sheet.refuse(row, column, str(error))
             continue
         value = count.value * settings.volume_scale if count.bare else count.value
         if whole and value != value.to_integral_value():
-            what = (
-                f"is no whole number of {column}: write {text}M if millions are meant, or state the unit in "
-            )
-            sheet.refuse(row, column, f'{what}study.toml: [units] volume = "million {column}"')
+            what = f"is no whole number of {column}: "
+            if value < _LEAST_CREDIBLE:
+                what += f"write {text}M if millions are meant, or state the unit in study.toml: "
+                what += f'[units] volume = "million {column}"'
+            else:
+                what += "write it without a fraction"
+            sheet.refuse(row, column, what)
             continue
         volumes[row] = float(value)
         if count.why:
             written = value / settings.volume_scale
             sheet.repair("count-converted", row, column, f"{written.normalize():f}", count.why)
-    _flag_small_volumes(sheet, column, volumes)
+    _report_unknown_volumes(sheet, column, volumes)
+    _flag_odd_volumes(sheet, column, volumes)
+    if settings.volume_scale == 1:
+        _flag_small_column(sheet, column, volumes)
     return volumes
 
 
-def _flag_small_volumes(sheet: Sheet, column: str, volumes: Mapping[int, float]) -> None:
-    """Warn of volumes so small beside the others that a letter such as M may be missing."""
+def _report_unknown_volumes(sheet: Sheet, column: str, volumes: Mapping[int, float]) -> None:
+    """Say how many volumes are missing."""
+    missing = sum(np.isnan(volume) for volume in volumes.values())
+    if missing:
+        message = f"{missing} of {counted(len(volumes), 'volume')} missing: taken as unknown"
+        sheet.findings.note("volume-missing", sheet.place(0, column), message)
+
+
+def _flag_odd_volumes(sheet: Sheet, column: str, volumes: Mapping[int, float]) -> None:
+    """Warn of volumes so small or large beside the others that a letter such as M is missing or too much."""
     known = [volume for volume in volumes.values() if not np.isnan(volume)]
     median = float(np.median(known)) if known else 0.0
     for row, volume in volumes.items():
-        if volume * _SUSPICIOUS_RATIO < median:
-            message = f"{volume:g} is tiny beside the median of {median:g}; kept as it is, please check"
+        how = ""
+        if volume * _SUSPICIOUS_RATIO <= median:
+            how = "tiny beside the median of {:g}; is a letter such as K or M missing?"
+        elif volume >= median * _SUSPICIOUS_RATIO:
+            how = "huge beside the median of {:g}; is a letter such as K or M too much?"
+        if how:
+            message = f"{volume:g} is {how.format(median)} Kept as it is, please check"
             sheet.findings.note("volume-suspect", sheet.place(row, column), message, "warning")
+
+
+def _flag_small_column(sheet: Sheet, column: str, volumes: Mapping[int, float]) -> None:
+    """Warn of a column of volumes that no run is trained with, unless they count thousands or millions."""
+    known = [volume for volume in volumes.values() if not np.isnan(volume)]
+    if known and max(known) < _LEAST_CREDIBLE:
+        message = (
+            f"all volumes lie below {_LEAST_CREDIBLE:,} ({min(known):g} to {max(known):g}); kept so. "
+            f'If thousands or millions are meant, say so in study.toml: [units] volume = "thousand {column}"'
+        )
+        sheet.findings.note("volume-suspect", sheet.place(0, column), message, "warning")
 
 
 def _runs(sheet: Sheet, columns: RunColumns, volumes: Mapping[int, float]) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -53,7 +54,8 @@ def read_scores(sheet: Sheet, columns: Sequence[str], benchmark: Callable[[int, 
     -------
     DataFrame, one row a score
         ``row``, ``title`` (column of the cell), ``column`` (benchmark), ``exact`` (Decimal), ``value``
-        (float), ``signed`` (whether a percent sign stands behind it).
+        (float), ``signed`` (whether a percent sign stands behind it), ``code`` and ``why`` (what was taken
+        off a cell with a percent sign, which is rewritten when the unit of the file is known).
     """
     found = []
     gaps: dict[str, int] = {}
@@ -77,16 +79,17 @@ def read_scores(sheet: Sheet, columns: Sequence[str], benchmark: Callable[[int, 
                     row, title, "is below 0: write the score, or leave the cell empty if not measured"
                 )
                 continue
-            if score.why:
-                after = f"{score.value}{'%' if score.percent else ''}"
-                sheet.repair(score.code, row, title, after, score.why)
-            elif str(score.value) != text:
-                sheet.rewrite(row, title, f"{score.value}{'%' if score.percent else ''}", "written plainly")
-            found.append((row, title, benchmark(row, title), score.value, float(score.value), score.percent))
+            if score.why and not score.percent:
+                sheet.repair(score.code, row, title, str(score.value), score.why)
+            elif str(score.value) != text and not score.percent:
+                sheet.rewrite(row, title, str(score.value), "written plainly")
+            figure = (score.value, float(score.value), score.percent)
+            found.append((row, title, benchmark(row, title), *figure, score.code, score.why))
     if gaps:
         listed = ", ".join(f"{shown(text)} × {count}" for text, count in gaps.items())
         sheet.findings.note("missing-marker", sheet.file, f"read as missing: {listed}")
-    scores = pd.DataFrame(found, columns=["row", "title", "column", "exact", "value", "signed"])
+    columns_read = ["row", "title", "column", "exact", "value", "signed", "code", "why"]
+    scores = pd.DataFrame(found, columns=columns_read)
     # A table without any score has no figures to tell its types by.
     return scores.astype({"row": int, "value": float, "signed": bool})
 
@@ -132,7 +135,8 @@ def to_fractions(
     judged = scores[stated.isna()]
     groups = judged["row"] if rows is None else rows.loc[judged.index]
     units = judge_units(judged[["column", "value"]].assign(row=groups), context)
-    table = unit or units.table
+    signed_only = judged.empty and not scores.empty
+    table = unit or ("percent" if signed_only else units.table)
     percent = (stated == "percent").where(stated.notna(), units.percent.reindex(scores.index)).astype(bool)
     refused = _refuse_unclear(sheet, judged, units)
     scores = scores.assign(percent=percent)[~scores.index.isin(refused)]
@@ -204,11 +208,30 @@ def _refuse_unclear(sheet: Sheet, judged: pd.DataFrame, units: Units) -> list[ob
     what = "looks like a fraction in a file of percentages"
     if units.table == "fraction":
         what = "is above 1 in a file of fractions"
-    for label in units.unclear_cells:
+    whole = _columns_of_percentages(judged, units)
+    for benchmark, labels in whole.items():
+        first = judged.loc[labels[0]]
+        many = (
+            f"is one of {len(labels)} scores of '{benchmark}' above 1 in a file of fractions: divide by 100"
+        )
+        many += f' if percentages, or state the unit in study.toml: [column_units] "{benchmark}" = "percent"'
+        sheet.refuse(first["row"], first["title"], many)
+        refused += labels
+    for label in [label for label in units.unclear_cells if label not in refused]:
         cell = judged.loc[label, ["row", "title"]]
         sheet.refuse(cell["row"], cell["title"], f"{what}: {_STATE_UNIT}")
         refused.append(label)
     return refused
+
+
+def _columns_of_percentages(judged: pd.DataFrame, units: Units) -> dict[str, list[Any]]:
+    """Unclear cells of benchmarks that are above 1 for the most part, in a file of fractions."""
+    if units.table != "fraction" or not units.unclear_cells:
+        return {}
+    unclear = judged.loc[units.unclear_cells]
+    counts = judged["column"].value_counts()
+    columns = {str(name): list(rows.index) for name, rows in unclear.groupby("column", sort=False)}
+    return {name: rows for name, rows in columns.items() if len(rows) > max(2, counts[name] / 2)}
 
 
 def _report_odd_rows(sheet: Sheet, odd: pd.DataFrame, table: str) -> None:
@@ -223,7 +246,13 @@ def _report_odd_rows(sheet: Sheet, odd: pd.DataFrame, table: str) -> None:
 
 def _write_in_one_unit(sheet: Sheet, scores: pd.DataFrame, table: str) -> None:
     """Rewrite scores in the sheet that are not in the unit of the file."""
-    for score in scores[(scores["percent"] != (table == "percent")) | scores["signed"]].itertuples():
+    other = scores["percent"] != (table == "percent")
+    for score in scores[other | scores["signed"]].itertuples():
         fraction: Decimal = score.exact
         after = f"{fraction.scaleb(2) if table == 'percent' else fraction:f}"
-        sheet.rewrite(score.row, score.title, after, f"written in the unit of the file: {table}")
+        why = f"written in the unit of the file: {table}"
+        if score.signed:
+            sign = score.why if table == "percent" else f"{score.why}; {why}"
+            sheet.repair(score.code, score.row, score.title, after, sign)
+        else:
+            sheet.rewrite(score.row, score.title, after, why)

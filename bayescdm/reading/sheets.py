@@ -37,6 +37,10 @@ class Sheet:
         All titles of the file, cleaned.
     titles : dict of str to str
         For columns that the user renamed in study.toml: what they are called in the file.
+    decimal : str
+        Decimal mark of the file.
+    written : dict of (row, column) to str
+        What stands in the file, for cells that were rewritten.
     """
 
     file: str
@@ -46,6 +50,7 @@ class Sheet:
     read_titles: tuple[str, ...] = ()
     titles: dict[str, str] = field(default_factory=dict)
     decimal: str = "."
+    written: dict[tuple[int, str], str] = field(default_factory=dict)
 
     def place(self, row: int = 0, column: str = "") -> Place:
         """Return the place of a cell, a row or the file."""
@@ -57,22 +62,30 @@ class Sheet:
 
     def refuse(self, row: int, column: str, what: str) -> None:
         """Record a problem with a cell, and skip it from here on."""
-        self.findings.refuse(self.place(row, column), what, self.table.at[row, column])
+        self.findings.refuse(self.place(row, column), what, self.as_written(row, column))
         self.table.at[row, column] = None
+
+    def as_written(self, row: int, column: str) -> str:
+        """Return what stands in a cell of the file, whatever was made of it."""
+        return str(self.written.get((row, column), self.table.at[row, column]))
 
     def repair(self, code: str, row: int, column: str, after: str, why: str) -> None:
         """Rewrite a cell and say so."""
-        before = self.table.at[row, column]
-        self.table.at[row, column] = after
+        before = self._replace(row, column, after)
         self.findings.repaired(code, self.place(row, column), before, after, why)
 
     def rewrite(self, row: int, column: str, after: str, why: str) -> None:
         """Rewrite a cell in another notation of the same value: a change to the file, not to what it says."""
         place = self.place(row, column)
-        self.findings.changes.append(
-            Change(place.file, row, place.column, self.table.at[row, column], after, why)
-        )
+        before = self._replace(row, column, after)
+        self.findings.changed(Change(place.file, row, place.column, before, after, why))
+
+    def _replace(self, row: int, column: str, after: str) -> str:
+        """Put a text into a cell; return what stood there."""
+        before = str(self.table.at[row, column])
+        self.written.setdefault((row, column), before)
         self.table.at[row, column] = after
+        return before
 
     def drop_row(self, code: str, row: int, why: str) -> None:
         """Leave out a row and say so."""
@@ -85,7 +98,7 @@ class Sheet:
         self.table = self.table.drop(columns=column)
         place = self.place(self.header_row, column)
         self.findings.note(code, place, why, severity)
-        self.findings.changes.append(Change(self.file, self.header_row, column, column, "", why))
+        self.findings.changed(Change(self.file, self.header_row, column, column, "", why))
 
     def rename_column(self, code: str, column: str, after: str, why: str) -> None:
         """Give a column another title and say so."""

@@ -9,8 +9,16 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 
-from bayescdm.reading.cells import CellError, ProductError, is_missing, is_placeholder, read_count
+from bayescdm.reading.cells import (
+    CellError,
+    Dots,
+    ProductError,
+    is_missing,
+    is_placeholder,
+    read_count,
+)
 from bayescdm.reading.columns import drop_columns_of_words, drop_other_columns, name_columns, require_columns
+from bayescdm.reading.counts import dots_of
 from bayescdm.reading.findings import shown
 from bayescdm.reading.labels import Labels, clean_label, fold, likely_typos, spelled_differently
 from bayescdm.reading.scores import find_decimal_mark, flag_suspects, read_scores, to_fractions
@@ -33,6 +41,8 @@ OPTIONAL = (*SIZES, "text_tokens", "licence", "source")
 KNOWN = (*REQUIRED, *OPTIONAL)
 #: Family or variant of a candidate whose table does not say it.
 UNKNOWN = "unknown"
+#: More parameters, active parameters and text tokens than any known model has.
+_LARGEST = {"params": 5 * 10**12, "active_params": 5 * 10**12, "text_tokens": 10**15}
 #: Columns for which the nearest benchmarks of the study are named.
 NEAREST = 3
 _VARIANTS = {
@@ -211,13 +221,16 @@ def _sizes(sheet: Sheet) -> dict[str, dict[int, float]]:
     columns = [(name, name.removesuffix("_b"), 9 if name.endswith("_b") else 0) for name in SIZES]
     for title, name, power in [*columns, ("text_tokens", "text_tokens", 0)]:
         impossible = []
+        dots: Dots = "decimal" if power or title not in sheet.table else dots_of(sheet, title)
         for row, text in list(sheet.cells(title)) if title in sheet.table else []:
             if is_missing(text) or is_placeholder(text):
                 if text:
                     sheet.repair("placeholder-missing", row, title, "", "read as missing")
                 continue
             try:
-                count = read_count(text, sheet.decimal, whole=not power)
+                count = read_count(
+                    text, sheet.decimal, whole=not power, dots=dots, size=name != "text_tokens"
+                )
             except ProductError as error:
                 sheet.repair("size-unclear", row, title, "", f"{error}; left empty")
                 continue
@@ -226,21 +239,33 @@ def _sizes(sheet: Sheet) -> dict[str, dict[int, float]]:
                 continue
             value = count.value.scaleb(power) if count.bare else count.value
             if not 10**6 <= value <= 10**16:
-                impossible.append((row, f"would be {value:g} {name.replace('_', ' ')}"))
+                impossible.append((row, _impossible_size(value, power, name, bare=count.bare)))
                 continue
             found[name][row] = float(value)
+            if value > _LARGEST[name]:
+                many = f"{float(value):g} {name.replace('_', ' ')}"
+                message = f"{shown(text)} would be {many}, more than of any known model; please check"
+                sheet.findings.note("size-suspect", sheet.place(row, title), message, "warning")
+            why = count.why
             if count.active is not None:
                 _take_active(sheet, row, title, count.active, found)
-            if count.why:
+                why = f"total written out; {found['active_params'][row] / 1e9:g}B of it are active"
+            if why:
                 written = f"{value.scaleb(-power).normalize():f}"
-                sheet.repair("count-converted", row, title, written, count.why)
+                sheet.repair("count-converted", row, title, written, why)
         many = len(impossible) > len(found[name])
-        hint = (
-            f"give the column its unit ({name}, or {name}_b in billions)" if many else "write one such as 7B"
-        )
-        for row, what in impossible[:1] if many else impossible:
-            sheet.refuse(row, title, f"{what}: {hint}")
+        hint = f": give the column its unit ({name}, or {name}_b in billions)" if many else ""
+        for row, (what, correct) in impossible[:1] if many else impossible:
+            sheet.refuse(row, title, f"{what}{hint or correct}")
     return found
+
+
+def _impossible_size(value: Decimal, power: int, name: str, *, bare: bool) -> tuple[str, str]:
+    """What is wrong with a size, and what to do about a single one."""
+    what = f"would be {float(value):g} {name.replace('_', ' ')}"
+    if power and bare and value > 10**16:
+        return what, f": if it is an absolute count, write {value.scaleb(-2 * power).normalize():f}"
+    return what, f": write one such as {'15T' if name == 'text_tokens' else '7B'}"
 
 
 def _take_active(
@@ -273,7 +298,8 @@ def _merge_duplicates(sheet: Sheet, scores: pd.DataFrame, sizes: Mapping[str, Ma
             sheet.drop_row("duplicate-merged", row, f"the same as row {first[label]}: kept once")
             continue
         name = differing[0]
-        values_shown = f"{name}: {there.get(name, 'empty')} there, {here.get(name, 'empty')} here"
+        written = {r: _as_written(sheet, r, name) or "empty" for r in (first[label], row)}
+        values_shown = f"{name}: {written[first[label]]} there, {written[row]} here"
         what = f"stands in row {first[label]} as well, with other values ({values_shown}): keep one of them"
         sheet.findings.refuse(sheet.place(row, "backbone"), what, label)
 
@@ -284,6 +310,12 @@ def _content(
     """What a row says of its backbone."""
     labels = {name: sheet.table.at[row, name] for name in ("family", "variant")}
     return {**labels, **scores, **{name: rows[row] for name, rows in sizes.items() if row in rows}}
+
+
+def _as_written(sheet: Sheet, row: int, name: str) -> str:
+    """What the file says of a label, a benchmark or a size; sizes stand in one of two columns."""
+    title = next((title for title in (f"{name}_b", name) if title in sheet.table), "")
+    return sheet.as_written(row, title) if title else ""
 
 
 def refuse_two_spellings(sheet: Sheet, column: str, noun: str) -> None:

@@ -1,0 +1,156 @@
+"""Faults of tables that look like good ones: nothing is read a thousandth or a hundredfold, or said twice."""
+
+import csv
+
+import pytest
+from studies import edited, folder, table, text
+
+from bayescdm.errors import InputError
+from bayescdm.reading import fix_study, load_study
+
+
+def refusal(path):
+    """The lines with which a folder is refused."""
+    with pytest.raises(InputError) as caught:
+        load_study(path)
+    return caught.value.problems
+
+
+def told(study, code):
+    return [note for note in study.notes if note.code == code]
+
+
+def with_volumes(path, volumes):
+    """A study whose runs have these volumes, again and again."""
+    rows = table("runs")
+    for i, row in enumerate(rows[1:]):
+        row[4] = volumes[i % len(volumes)]
+    return folder(path, runs=text(rows))
+
+
+def changes(path, out):
+    fix_study(path, out)
+    return list(csv.DictReader((out / "changes.csv").open(encoding="utf-8")))
+
+
+class TestDots:
+    def test_thousands_are_taken_where_another_cell_proves_them(self, tmp_path):
+        study = load_study(with_volumes(tmp_path, ["600.000", "1.200.000"]))
+        assert sorted(set(study.runs["volume"])) == [6e5, 1.2e6]
+        (note,) = told(study, "dots-are-thousands")
+        assert "'600.000' in row 2" in note.message and note.where == "runs.csv::samples"
+
+    def test_the_cleaned_file_says_the_same_without_dots(self, tmp_path):
+        path = with_volumes(tmp_path / "in", ["600.000", "1.200.000"])
+        assert changes(path, tmp_path / "out")[0]["after"] == "600000"
+        again = load_study(tmp_path / "out")
+        assert again.runs["volume"].tolist() == load_study(path).runs["volume"].tolist()
+        assert not told(again, "dots-are-thousands")
+
+    def test_three_digits_behind_a_dot_are_refused_without_proof(self, tmp_path):
+        lines = refusal(with_volumes(tmp_path, ["558.000", "665.000"]))
+        assert len(lines) == 2
+        assert "'558.000' may be 558000 or 558: write one of them" in lines[0]
+
+    def test_billions_of_parameters_are_no_thousands(self, tmp_path):
+        study = load_study(folder(tmp_path, text_scores=edited("text_scores", (3, "params_b", "7.615"))))
+        assert study.backbones["params"].iloc[1] == 7.615e9
+
+    def test_a_stated_unit_leaves_no_doubt(self, tmp_path):
+        rows = table("runs")
+        for row in rows[1:]:
+            row[4] = "1.223"
+        settings = '[units]\nvolume = "million samples"\n'
+        study = load_study(folder(tmp_path, runs=text(rows), settings=settings))
+        assert set(study.runs["volume"]) == {1.223e6}
+
+
+class TestVolumes:
+    @pytest.mark.parametrize(("cell", "word"), [("1200", "tiny"), ("1200000000", "huge")])
+    def test_a_thousand_times_is_flagged_both_ways(self, cell, word, tmp_path):
+        rows = table("runs")
+        for row in rows[1:]:
+            row[4] = "1200000"
+        rows[2][4] = cell
+        (note,) = told(load_study(folder(tmp_path, runs=text(rows))), "volume-suspect")
+        assert note.where == "runs.csv:3:samples" and word in note.message
+
+    def test_a_column_of_thousands_is_flagged(self, tmp_path):
+        (note,) = told(load_study(with_volumes(tmp_path, ["600", "1200"])), "volume-suspect")
+        assert note.where == "runs.csv::samples" and 'volume = "thousand samples"' in note.message
+
+    def test_missing_volumes_are_counted(self, tmp_path):
+        study = load_study(folder(tmp_path, runs=edited("runs", (3, "samples", ""), (4, "samples", "TODO"))))
+        (note,) = told(study, "volume-missing")
+        assert note.message.startswith("2 of ")
+
+    def test_a_large_fractional_count_is_not_called_millions(self, tmp_path):
+        (line,) = refusal(folder(tmp_path, runs=edited("runs", (3, "samples", "600000.5"))))
+        assert "write it without a fraction" in line
+
+
+class TestPercentSigns:
+    def test_one_cell_is_one_change_from_what_stood_to_what_stands(self, tmp_path):
+        path = folder(tmp_path / "in", text_scores=edited("text_scores", (3, "IFEval", "24.8%")))
+        (change,) = changes(path, tmp_path / "out")
+        assert (change["before"], change["after"]) == ("24.8%", "24.8")
+        (note,) = told(load_study(path), "percent-sign-removed")
+        assert note.message.startswith("'24.8%' → '24.8'")
+
+    def test_a_table_of_percent_signs_stays_one_of_percentages_with_a_note_a_column(self, tmp_path):
+        rows = table("text_scores")
+        for row in rows[1:]:
+            row[4:] = [f"{cell}%" for cell in row[4:]]
+        path = folder(tmp_path / "in", text_scores=text(rows))
+        assert len(told(load_study(path), "percent-sign-removed")) == 6
+        listed = changes(path, tmp_path / "out")
+        assert len(listed) == 72 and listed[0]["after"] == listed[0]["before"].removesuffix("%")
+
+    def test_a_column_of_percentages_among_fractions_is_one_line_with_the_way_out(self, tmp_path):
+        rows = table("text_scores")
+        for row in rows[1:]:
+            row[4:] = [cell if i == 3 else f"{float(cell) / 100:.4g}" for i, cell in enumerate(row[4:])]
+        (line,) = refusal(folder(tmp_path, text_scores=text(rows)))
+        assert '[column_units] "GPQA" = "percent"' in line
+
+
+class TestSizes:
+    def test_active_parameters_are_named(self, tmp_path):
+        study = load_study(folder(tmp_path, text_scores=edited("text_scores", (3, "params_b", "30.85B-A3B"))))
+        (note,) = told(study, "count-converted")
+        assert "3B of it are active" in note.message
+
+    def test_sizes_beyond_every_model_are_flagged(self, tmp_path):
+        study = load_study(folder(tmp_path, text_scores=edited("text_scores", (3, "params_b", "7100"))))
+        (note,) = told(study, "size-suspect")
+        assert "7.1e+12 params" in note.message
+
+    @pytest.mark.parametrize(
+        ("cell", "advice"), [("7100000000", "write 7.1"), ("7x", "write a number such as 7B")]
+    )
+    def test_advice_is_about_sizes(self, cell, advice, tmp_path):
+        (line,) = refusal(folder(tmp_path, text_scores=edited("text_scores", (3, "params_b", cell))))
+        assert advice in line
+
+
+class TestCells:
+    @pytest.mark.parametrize("cell", ["N / A", "-/-"])
+    def test_spaced_markers_are_missing(self, cell, tmp_path):
+        study = load_study(folder(tmp_path, text_scores=edited("text_scores", (3, "BBH", cell))))
+        assert study.text_scores["BBH"].isna().sum() == 1
+
+    def test_a_failed_formula_is_called_so(self, tmp_path):
+        (line,) = refusal(folder(tmp_path, text_scores=edited("text_scores", (3, "BBH", "#DIV/0!"))))
+        assert "'#DIV/0!' is the error of a spreadsheet" in line
+
+    @pytest.mark.parametrize("cell", ["1e999", "612.", "**101**"])
+    def test_values_are_shown_as_written(self, cell, tmp_path):
+        (line,) = refusal(folder(tmp_path, text_scores=edited("text_scores", (3, "BBH", cell))))
+        assert f"value '{cell}' is outside" in line
+
+    def test_rows_that_disagree_are_shown_as_written(self, tmp_path):
+        rows = table("text_scores")
+        again = [*rows[2]]
+        again[4] = "24.9"
+        (line,) = refusal(folder(tmp_path, text_scores=text([*rows, again])))
+        assert "IFEval: 24.8 there, 24.9 here" in line
