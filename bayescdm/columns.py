@@ -25,6 +25,7 @@ __all__ = [
     "position_columns",
     "prediction_columns",
     "ranking_columns",
+    "run_columns",
     "text_score_columns",
     "trajectory_columns",
     "variant_columns",
@@ -353,6 +354,30 @@ def family_backbone_columns(kind: PredictionKind, prob: float) -> list[Column]:
         Column("P(best)", "p_best", "probability"),
         Column("what is known of it", "mode"),
         Column("extrapolation", "extrapolation"),
+        Column("beyond the recipe's runs", "beyond_recipe"),
+    ]
+
+
+def run_columns(prob: float) -> list[Column]:
+    """Columns of the runs of a `bayescdm.report.FamilyReport`.
+
+    Parameters
+    ----------
+    prob : float
+        As the table was made with.
+
+    Returns
+    -------
+    list of Column
+    """
+    return [
+        Column("run", "run"),
+        Column("recipe", "recipe"),
+        Column("backbone", "backbone"),
+        Column("volume", "volume", "count"),
+        Column("accuracy, %", "accuracy", "percent"),
+        Column("mean of the law, %", "mean", "percent"),
+        Column(interval_label("run", prob), interval_columns("run", prob), "percent"),
     ]
 
 
@@ -375,6 +400,7 @@ def trajectory_columns(prob: float) -> list[Column]:
         Column(interval_label("law", prob), interval_columns("law", prob), "percent"),
         Column(interval_label("run", prob), interval_columns("run", prob), "percent"),
         Column("extrapolation", "extrapolation"),
+        Column("beyond the recipe's runs", "beyond_recipe"),
     ]
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "signed_number",
     "signed_points",
     "study_name",
+    "undecided",
 ]
 
 
@@ -66,6 +67,21 @@ def short_of(p: float, threshold: float) -> str:
     ['.42', '.895', '.899']
     """
     digits = next((d for d in (2, 3, 4) if round(p, d) < threshold), 4)
+    return probability(p) if digits == 2 else f"{p:.{digits}f}".removeprefix("0")
+
+
+def undecided(p: float, threshold: float) -> str:
+    """Write a probability that reaches neither a threshold nor one minus it so that it reads as neither.
+
+    Examples
+    --------
+    >>> [undecided(p, 0.9) for p in (0.417, 0.8965, 0.1035)]
+    ['.42', '.896', '.104']
+    """
+    if p >= 0.5:
+        return short_of(p, threshold)
+    least = round(1 - threshold, 9)
+    digits = next((d for d in (2, 3, 4) if round(p, d) > least), 4)
     return probability(p) if digits == 2 else f"{p:.{digits}f}".removeprefix("0")
 
 

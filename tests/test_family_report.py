@@ -12,11 +12,19 @@ from typer.testing import CliRunner
 
 import bayescdm as cdm
 from bayescdm import cli
+from bayescdm.compare import compare_positions
 from bayescdm.errors import NotFoundError, RequestError
 from bayescdm.predict import predict_draws
 from bayescdm.report.family import same_size_pairs
+from bayescdm.report.family_words import (
+    extrapolation_in_words,
+    nearest_in_words,
+    observed_in_words,
+    position_in_words,
+    scores_in_words,
+)
 from bayescdm.tables import written
-from bayescdm.wording import probability
+from bayescdm.wording import short_of
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +66,9 @@ def test_position_is_said_with_its_numbers(report):
     row = report.position.set_index("quantity").loc["A"]
     text = said(report, "answer")
     assert f"A = {written(row['mean'], 'number')} (posterior, 90 % interval" in text
-    assert f"against {written(row['population'], 'number')}; above the population's with probability " in text
-    assert probability(row["p_greater"]) in text
+    side = "above" if row["p_greater"] >= 0.5 else "below"
+    assert f"against {written(row['population'], 'number')}; {side}" in text
+    assert short_of(max(row["p_greater"], 1 - row["p_greater"]), 0.9) in text
     assert "puts A at" in text
     assert f"{written(row['separate'], 'number')} ± {written(row['separate_sd'], 'number')}" in text
 
@@ -104,10 +113,109 @@ def test_strengths_and_taxes_follow_the_table(report):
     text = said(report, "text-scores")
     mean = report.text_scores[report.text_scores["backbone"] == "mean of its backbones"]
     for row in mean.to_dict("records"):
-        strong = row["mean"] > 0 and row["p_positive"] >= 0.9
+        strong = row["mean"] > 0 and row["p_positive"] >= 0.9 and row["accuracy_mean"] >= 0.0005
         assert (f"{row['benchmark']} (+" in text.partition("Weaknesses")[0]) == strong
         tax = row["p_tax"] >= 0.9 and row["score"] > row["population_mean"]
         assert (f"{row['benchmark']} (P(tax)" in text) == tax
+
+
+def test_a_probability_below_its_threshold_never_reads_as_the_threshold(report):
+    row = report.position["quantity"] == "A"
+    text = []
+    for p in (0.8965, 0.1035):
+        position = report.position.assign(p_greater=report.position["p_greater"].mask(row, p))
+        text.append(position_in_words(replace(report, position=position))[0])
+    assert "above it with probability .896 only, less than 0.9" in text[0]
+    assert "below it with probability .896 only, less than 0.9" in text[1]
+
+
+def test_pooling_is_said_of_both_rates_and_how_far_it_stands_from_the_own_runs(report):
+    numbers = {"separate": 0.0226, "separate_sd": 0.0064, "mean": 0.0085, "shrinkage": 0.97}
+    told = report.position.assign(**numbers, why_none="")
+    text = " ".join(position_in_words(replace(report, position=told)))
+    for symbol in ("A", "mean B"):
+        assert f"puts {symbol} at 0.0226 ± 0.00640 (standard error); pooling has moved it 97 %" in text
+    assert "to 0.00850, 2.2 standard errors from what its own runs say" in text
+    near = " ".join(position_in_words(replace(report, position=told.assign(separate_sd=0.02))))
+    assert "standard errors" not in near
+    none = told.assign(why_none="1 run on 1 backbone: too few")
+    assert "no separate estimate of A and mean B (1 run on 1 backbone: too few)" in " ".join(
+        position_in_words(replace(report, position=none))
+    )
+
+
+def test_runs_outside_the_interval_of_a_run_are_counted_against_what_is_expected(report):
+    runs = report.runs
+    here = runs[runs["recipe"] == report.question.recipe]
+    low, high = here["run_90_lower"].astype(float), here["run_90_upper"].astype(float)
+    outside = ((here["accuracy"] < low) | (here["accuracy"] > high)).to_numpy()
+    assert (here["outside"].astype(bool).to_numpy() == outside).all()
+    where = {"recipe": report.question.recipe, "kind": "run"}
+    for row in here.itertuples():
+        told = cdm.predict(report.fit, [row.backbone], volumes=row.volume, **where).squeeze()
+        assert (row.run_90_lower, row.run_90_upper) == (float(told["lower"]), float(told["upper"]))
+    far = runs.assign(outside=True)
+    text = " ".join(observed_in_words(replace(report, runs=far)))
+    n, every = len(here), len(runs)
+    assert f"Of its {n} runs of known volume under {report.question.recipe}, {n} lie outside" in text
+    assert f"where {0.1 * n:.1f} would be expected: f-base at 100K" in text
+    assert f"Of its {every} runs of known volume under all recipes, {every} lie outside" in text
+    assert " 0 lie outside" in " ".join(observed_in_words(replace(report, runs=runs.assign(outside=False))))
+    assert observed_in_words(replace(report, runs=runs.assign(outside=None))) == []
+
+
+def test_what_rounds_to_no_accuracy_is_no_strength(report):
+    scores = report.text_scores.assign(p_positive=1.0, mean=0.1, accuracy_mean=0.02)
+    scores.loc[scores["benchmark"] == "x", "accuracy_mean"] = 0.0004
+    text = " ".join(scores_in_words(replace(report, text_scores=scores)))
+    assert "x (+" not in text
+    assert "Of sure sign, but worth less than 0.05 points of accuracy: x." in text
+
+
+@pytest.mark.parametrize(
+    ("family", "words"),
+    [
+        ("N", "1 backbone of N can be placed by the law; it has no run."),
+        ("F", "2 of them have 8 runs in all."),
+    ],
+)
+def test_backbones_and_runs_are_counted_in_whole_sentences(fit, family, words):
+    assert words in said(cdm.family_report(fit, family), "trajectories")
+
+
+def test_the_nearest_family_comes_with_how_little_that_says(report):
+    first = report.nearest.iloc[0]
+    text = report.sentences
+    assert any(
+        sentence.startswith(f"Nearest is {first['family']}")
+        and f"has a probability of only {short_of(first['p_equivalent'], 0.9)}" in sentence
+        for sentence in text
+    )
+    assert f"A of F exceeds that of {first['family']} with probability" in said(report, "nearest")
+    sure = replace(report, nearest=report.nearest.assign(p_equivalent=0.95))
+    assert "the two are practically equal (both" in nearest_in_words(sure)[0]
+
+
+def test_what_the_recipe_has_not_seen_is_said_and_drawn_as_extrapolation(known_fit):
+    fit = known_fit(300)
+    runs = fit.study.runs
+    # The narrow recipe has seen f-base (1B) alone, at the smallest volume alone.
+    weights = ~((runs["recipe"] == "narrow") & ((runs["backbone"] != "f-base") | (runs["volume"] > 1e6)))
+    fit = known_fit(300, weights=weights.astype(float))
+    report = cdm.family_report(fit, "F", recipe="narrow", volume=1e5)
+    text = " ".join(extrapolation_in_words(report))
+    assert "larger than any run of this recipe (1B)" in text
+    assert "none of its backbones lies outside" not in text
+    assert "narrow was run at one volume (100K samples)" in text
+    table = report.trajectories
+    assert (table.loc[table["volume"] > 2e5, "beyond_recipe"] != "").all()
+    with mpl.rc_context({"backend": "agg"}):
+        axes = cdm.plot_trajectories(fit, candidates=["f-base", "f-instruct"], recipe="narrow", volume=1e5)
+        solid = [next(line for line in ax.lines if line.get_linewidth() == 1.8) for ax in axes]
+    x, y = solid[0].get_data()
+    assert np.isfinite(y).any()
+    assert x[np.isfinite(y)].max() <= 1.15e5
+    assert np.isnan(solid[1].get_ydata()).all()
 
 
 def test_what_is_extrapolated_is_said(fit):
@@ -117,7 +225,7 @@ def test_what_is_extrapolated_is_said(fit):
     report = cdm.family_report(far, "F")
     assert report.backbones.set_index("backbone").at["f-other", "extrapolation"]
     assert "f-other is an extrapolation in capability beyond what was observed in runs." in str(report)
-    assert "1 backbone of it is larger than the largest with a run under wide (4B parameters)" in str(report)
+    assert "f-other: larger than any run of this recipe (4B); that wide carries over to it is" in str(report)
 
 
 def test_a_model_of_one_rate_for_all_says_so(known_fit):
@@ -217,6 +325,30 @@ def test_all_families_stand_on_one_page(fit):
     told = json.loads(reports.to_json())
     assert [entry["family"] for entry in told["families"]] == ["F", "G", "N"]
     assert "3 families of made by hand can be placed" in str(reports)
+
+
+def test_rates_of_all_families_are_stated_at_one_volume(known_fit):
+    fit = known_fit(200)
+    runs = fit.study.runs.copy()
+    # The volumes of F are known under one recipe, those of G under the other, up to another volume.
+    of_f, narrow = runs["backbone"].str.startswith("f-"), runs["recipe"] == "narrow"
+    runs.loc[of_f != narrow, "volume"] = np.nan
+    runs.loc[runs["volume"] > 1e6, "volume"] = runs["volume"].where(narrow, 2e7)
+    reports = cdm.family_reports(replace(fit, study=replace(fit.study, runs=runs)))
+    assert [report.question.volume for report in reports.reports[:2]] == [1e7, 2e7]
+    one = {report.rates_volume for report in reports.reports}
+    assert one == {fit.study.volume_ref}
+    told = compare_positions(fit, ["F", "G"]).set_index(["family", "quantity"])["mean"]
+    with mpl.rc_context({"backend": "agg"}):
+        page = reports.to_html()
+    sentences = " ".join(s for section in reports.document().sections for s in section.sentences)
+    shown = {row[0]: row[2] for row in cells(page, "positions-all") if row[1] == "A"}
+    for family in ("F", "G"):
+        assert shown[family] == written(told[family, "A"], "number")
+        assert f"at 1M samples A = {shown[family]} (posterior" in sentences
+    assert "Position of every family. A at 1M samples" in page
+    assert "Transfer rate A of each family at 1M samples" in page
+    assert {report.rates_volume for report in cdm.family_reports(fit, volume=1e5).reports} == {1e5}
 
 
 # --- the command ------------------------------------------------------------------------------------

@@ -216,6 +216,7 @@ def _show_positions(told: FamilyReport | FamilyReports, title: str) -> None:
     from bayescdm.columns import position_columns
     from bayescdm.report.families import FamilyReports
     from bayescdm.tables import Column
+    from bayescdm.wording import short_count
 
     reports = list(told.reports) if isinstance(told, FamilyReports) else [told]
     first = reports[0]
@@ -225,7 +226,8 @@ def _show_positions(told: FamilyReport | FamilyReports, title: str) -> None:
     if len(reports) > 1:
         rows = rows[rows["quantity"] == "A"]
         columns[0] = Column("family", "family")
-    print_table(rows, columns, title=title, converged=first.converged)
+    at = f"A at {short_count(first.rates_volume)} {first.fit.study.volume_unit}"
+    print_table(rows, columns, title=f"{title}: {at}", converged=first.converged)
 
 
 def _is_interval(column: Column) -> bool:

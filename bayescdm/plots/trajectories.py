@@ -58,7 +58,8 @@ def plot_trajectories(
     Returns
     -------
     ndarray of Axes, (backbone,)
-        A trajectory is dashed where it leaves the observed range of volumes or capabilities.
+        A trajectory is dashed where it leaves what runs have seen of volume and capability, and what the
+        recipe's own runs have seen of volume and size.
 
     Raises
     ------
@@ -123,7 +124,7 @@ def _trajectory(ax: Axes, law: xr.Dataset, run: xr.Dataset) -> None:
     volume = law["volume"].to_numpy()
     ax.fill_between(volume, run["lower"], run["upper"], color=colour, alpha=0.16, linewidth=0)
     ax.fill_between(volume, law["lower"], law["upper"], color=colour, alpha=0.34, linewidth=0)
-    outside = law["extrapolation"].to_numpy() != ""
+    outside = (law["extrapolation"].to_numpy() != "") | (law["beyond_recipe"].to_numpy() != "")
     mean = law["mean"].to_numpy()
     ax.plot(volume, np.where(outside, np.nan, mean), color=colour, linewidth=1.8)
     ax.plot(volume, mean, color=colour, linewidth=1.2, linestyle=(0, (3, 2)))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from bayescdm.compare.families import stated_volume
 from bayescdm.compare.positions import EQUIVALENT
 from bayescdm.predict import LawDraws
 from bayescdm.report.document import Document, Documented
@@ -55,7 +56,9 @@ def family_reports(
     Parameters
     ----------
     fit, recipe, volume, prob, equivalent, seed
-        As for `bayescdm.report.family_report`; without a recipe each family is asked under its own.
+        As for `bayescdm.report.family_report`; without a recipe each family is asked under its own, and
+        without a volume at its own recipe's. Transfer rates are stated at one volume for all families: the
+        asked one, or the study's D_ref.
 
     Returns
     -------
@@ -77,4 +80,6 @@ def family_reports(
     known = set(LawDraws.of(fit, 1).families)
     families = sorted(placed.unique(), key=lambda f: (f not in known, -int(runs.get(f, 0)), f))
     asked = {"recipe": recipe, "volume": volume, "prob": prob, "equivalent": equivalent, "seed": seed}
+    # Rates at each family's own volume would not compare.
+    asked["rates_at"] = stated_volume(fit, volume)
     return FamilyReports(tuple(family_report(fit, family, **asked) for family in families))  # type: ignore[arg-type]

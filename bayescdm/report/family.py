@@ -11,10 +11,11 @@ import pandas as pd
 
 from bayescdm.compare import compare_families, compare_variants, rank_backbones
 from bayescdm.compare.contributions import family_members, text_contributions
+from bayescdm.compare.families import stated_volume
 from bayescdm.compare.positions import EQUIVALENT, compare_positions, nearest_families
 from bayescdm.compare.tables import summarised
 from bayescdm.errors import ModelError
-from bayescdm.intervals import check_probability
+from bayescdm.intervals import check_probability, interval_columns
 from bayescdm.predict import LawDraws, predict, predict_draws, prediction_table
 from bayescdm.predict.question import Question as Asked
 from bayescdm.report.document import Document, Documented
@@ -42,6 +43,8 @@ class FamilyReport(Documented):
     family : str
     question : Question
         Recipe, volume, probability and seed; its candidates are the family's backbones.
+    rates_volume : float
+        Volume at which transfer rates are stated, in the study's unit.
     position : DataFrame
         Columns of `bayescdm.compare.compare_positions`, and ``prior_sd_ratio`` where the fit has a prior.
     backbones : DataFrame, best first
@@ -59,13 +62,16 @@ class FamilyReport(Documented):
     nearest : DataFrame
         Columns of `bayescdm.compare.nearest_families`.
     runs : DataFrame, one row a run that informs the fit
-        ``run``, ``recipe``, ``backbone``, ``volume``, ``accuracy``.
+        ``run``, ``recipe``, ``backbone``, ``volume``, ``accuracy``; of runs of known volume ``mean`` and the
+        interval of kind ``run`` that the fit gives it under its own recipe, and ``outside`` (True, False)
+        that interval; missing for the others.
     converged : bool
     fit : Fit
     """
 
     family: str
     question: Question
+    rates_volume: float
     position: pd.DataFrame
     backbones: pd.DataFrame
     trajectories: pd.DataFrame
@@ -100,6 +106,7 @@ def family_report(
     *,
     recipe: str | None = None,
     volume: float | None = None,
+    rates_at: float | None = None,
     prob: float = 0.9,
     equivalent: float = EQUIVALENT,
     seed: int = 0,
@@ -115,6 +122,8 @@ def family_report(
         By default the one that most of the family's runs with a known volume use, or most of the study's.
     volume : float, optional
         In the study's unit; by default the one that most runs of the recipe use.
+    rates_at : float, optional
+        Volume at which transfer rates are stated, in the study's unit; `volume` by default.
     prob : float
         Probability of intervals, and from which on one thing counts as told from another.
     equivalent : float
@@ -145,11 +154,13 @@ def family_report(
     check_probability(prob)
     names = family_members(fit, family)
     question = _ask(fit, family, names, recipe, volume, prob, seed)
-    where: dict[str, Any] = {"volume": question.volume, "prob": prob}
-    runs = _runs(fit, names)
+    rates_volume = stated_volume(fit, question.volume if rates_at is None else rates_at)
+    where: dict[str, Any] = {"volume": rates_volume, "prob": prob}
+    runs = _runs(fit, names, prob=prob, seed=seed)
     return FamilyReport(
         family=family,
         question=question,
+        rates_volume=rates_volume,
         position=_position(fit, family, seed=seed, **where),
         backbones=_backbones(fit, question, runs),
         trajectories=_trajectories(fit, question),
@@ -180,10 +191,30 @@ def _ask(
     return Question(names, recipe, volume, prob, seed=seed, chosen=tuple(chosen))
 
 
-def _runs(fit: Fit, names: Sequence[str]) -> pd.DataFrame:
+def _runs(fit: Fit, names: Sequence[str], *, prob: float, seed: int) -> pd.DataFrame:
     fitted = fit.study.fitted_runs
     own = fitted.loc[fitted["backbone"].isin(names), ["recipe", "backbone", "volume", "accuracy"]]
-    return own.rename_axis("run").reset_index().sort_values(["recipe", "volume"], ignore_index=True)
+    own = own.rename_axis("run").reset_index().sort_values(["recipe", "volume"], ignore_index=True)
+    ends = list(interval_columns("run", prob))
+    parts = []
+    for recipe, rows in own[own["volume"].notna()].groupby("recipe", sort=False):
+        told = predict(
+            fit,
+            list(rows["backbone"].unique()),
+            volumes=sorted(rows["volume"].unique()),
+            recipe=str(recipe),
+            kind="run",
+            prob=prob,
+            seed=seed,
+        )
+        told = prediction_table(told)[["backbone", "volume", "mean", *ends]]
+        parts.append(rows[["run", "backbone", "volume"]].merge(told, on=["backbone", "volume"]))
+    blank = pd.DataFrame(columns=["run", "mean", *ends])
+    told = pd.concat(parts)[["run", "mean", *ends]] if parts else blank
+    own = own.merge(told, on="run", how="left")
+    low, high = (pd.to_numeric(own[end]) for end in ends)
+    outside = (own["accuracy"] < low) | (own["accuracy"] > high)
+    return own.assign(outside=outside.astype(object).where(low.notna(), None))
 
 
 def _position(fit: Fit, family: str, *, volume: float, prob: float, seed: int) -> pd.DataFrame:

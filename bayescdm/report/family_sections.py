@@ -14,6 +14,7 @@ from bayescdm.columns import (
     nearest_columns,
     pair_columns,
     position_columns,
+    run_columns,
     text_score_columns,
     trajectory_columns,
     variant_columns,
@@ -28,6 +29,7 @@ from bayescdm.report.family_words import (
     backbones_in_words,
     extrapolation_in_words,
     nearest_in_words,
+    observed_in_words,
     pairs_in_words,
     position_in_words,
     scores_in_words,
@@ -52,14 +54,6 @@ __all__ = ["families_document", "family_document"]
 
 #: Backbones whose trajectories are drawn; the tables hold all.
 TRAJECTORIES = 12
-
-RUN_COLUMNS = (
-    Column("run", "run"),
-    Column("recipe", "recipe"),
-    Column("backbone", "backbone"),
-    Column("volume", "volume", "count"),
-    Column("accuracy, %", "accuracy", "percent"),
-)
 
 
 def family_document(report: FamilyReport) -> Document:
@@ -114,7 +108,12 @@ def families_document(reports: Sequence[FamilyReport]) -> Document:
     )
     told = [report.family for report in known if _told(report)]
     sentences.append(
-        f"Told from the population in A with probability {prob:g} or more: {', '.join(told) or 'none'}."
+        f"Told from the population in A at {_stated(reports[0])} with probability {prob:g} or more: "
+        f"{', '.join(told) or 'none'}."
+    )
+    sentences.append(
+        f"All rates of this page are stated at {_stated(reports[0])}, whatever the volume of a family's own "
+        "recipe; accuracies are under that recipe, at the volume said with them."
     )
     overview = pd.concat([report.position for report in reports], ignore_index=True)
     overview = overview[overview["quantity"].isin(["A", "mean_B"])].reset_index(drop=True)
@@ -122,7 +121,7 @@ def families_document(reports: Sequence[FamilyReport]) -> Document:
         _positions_figure(reports[0], None, "positions"),
         table(
             "positions-all",
-            f"Position of every family. A at {_where(reports[0])}",
+            f"Position of every family. A at {_stated(reports[0])}",
             overview,
             [Column("family", "family"), *position_columns(overview, prob)],
             converged=reports[0].converged,
@@ -153,6 +152,7 @@ def _facts(report: FamilyReport) -> dict[str, Any]:
         "question": {
             "recipe": asked.recipe,
             "volume": asked.volume,
+            "rates_volume": report.rates_volume,
             "volume_unit": report.fit.study.volume_unit,
             "kind": asked.kind,
             "probability": asked.prob,
@@ -165,6 +165,11 @@ def _facts(report: FamilyReport) -> dict[str, Any]:
 
 def _where(report: FamilyReport) -> str:
     return f"{short_count(report.question.volume)} {report.fit.study.volume_unit}"
+
+
+def _stated(report: FamilyReport) -> str:
+    """Volume at which transfer rates are stated."""
+    return f"{short_count(report.rates_volume)} {report.fit.study.volume_unit}"
 
 
 # --- sections ---------------------------------------------------------------------------------------
@@ -205,7 +210,7 @@ def _positions_figure(report: FamilyReport, family: str | None, name: str) -> Pa
         plot_positions(
             fit,
             family=family,
-            volume=question.volume,
+            volume=report.rates_volume,
             prob=question.prob,
             seed=question.seed,
             ax=drawing.add_subplot(),
@@ -213,14 +218,14 @@ def _positions_figure(report: FamilyReport, family: str | None, name: str) -> Pa
         return drawing
 
     caption = (
-        f"Transfer rate A of each family at {_where(report)}: pooled, with "
+        f"Transfer rate A of each family at {_stated(report)}: pooled, with "
         f"{interval_label('posterior', question.prob)}, and from its own runs alone."
     )
     return figure(name, caption, draw)
 
 
 def _position_table(report: FamilyReport, name: str) -> Part:
-    caption = f"Rates of {report.family} against the population. A at {_where(report)}"
+    caption = f"Rates of {report.family} against the population. A at {_stated(report)}"
     columns = position_columns(report.position, report.question.prob)
     return table(name, caption, report.position, columns, converged=report.converged)
 
@@ -245,7 +250,8 @@ def _trajectory_section(report: FamilyReport) -> Section:
     left_out = len(report.backbones) - len(shown)
     caption = (
         f"Accuracy against data volume under {question.recipe}, with law and run {100 * question.prob:g} % "
-        f"intervals; the dotted line is {_where(report)}."
+        "intervals; dashed beyond what runs, or this recipe's own, have seen of capability, size and volume; "
+        f"the dotted line is {_where(report)}."
         + (f" {counted(left_out, 'backbone')} more in the table." if left_out else "")
     )
     parts: list[Part] = [
@@ -269,11 +275,13 @@ def _trajectory_section(report: FamilyReport) -> Section:
             "runs",
             f"Runs of {report.family} that inform the fit",
             report.runs,
-            RUN_COLUMNS,
+            run_columns(question.prob),
+            converged=report.converged,
             folded="Its runs",
         ),
     ]
-    return Section("trajectories", "Backbones and their trajectories", backbones_in_words(report), parts)
+    sentences = [*backbones_in_words(report), *observed_in_words(report)]
+    return Section("trajectories", "Backbones and their trajectories", sentences, parts)
 
 
 def _pair_section(report: FamilyReport) -> Section:
@@ -290,7 +298,7 @@ def _pair_section(report: FamilyReport) -> Section:
         )
     if len(report.contrasts):
         columns = variant_columns(report.contrasts, prob)[1:]
-        caption = f"Rates of base and instruct in {report.family}. A at {_where(report)}"
+        caption = f"Rates of base and instruct in {report.family}. A at {_stated(report)}"
         parts.append(table("contrasts", caption, report.contrasts, columns, converged=report.converged))
     return Section("pairs", "Base against instruct", pairs_in_words(report), parts)
 
@@ -313,7 +321,7 @@ def _score_section(report: FamilyReport) -> Section:
         figure("text-scores", f"What each text score of {report.family} adds to capability.", draw),
         table(
             "text-scores-mean",
-            f"Strengths and taxes of {report.family}. Accuracy at {_where(report)}",
+            f"What each text score of {report.family} adds. Accuracy by its A at {_stated(report)}",
             mean.sort_values("mean", ascending=False),
             columns[1:],
             converged=report.converged,
@@ -346,7 +354,7 @@ def _nearest_section(report: FamilyReport) -> Section:
     parts: list[Part] = [
         table(
             "nearest",
-            f"{report.family} against every other family with runs, nearest first. A at {_where(report)}",
+            f"{report.family} against every other family with runs, nearest first. A at {_stated(report)}",
             rows,
             columns,
             converged=report.converged,
@@ -374,6 +382,7 @@ def _short_section(report: FamilyReport, name: str) -> Section:
     sentences = [
         *[s for s in position_in_words(report) if not s.startswith("NOT CONVERGED")],
         *backbones_in_words(report)[:2],
+        *observed_in_words(report),
         *scores_in_words(report)[:2],
         *nearest_in_words(report)[:1],
         *extrapolation_in_words(report),
@@ -382,7 +391,7 @@ def _short_section(report: FamilyReport, name: str) -> Section:
     folded: dict[str, Any] = {"converged": report.converged}
     parts: list[Part] = [
         table(
-            f"{name}-position", "Rates against the population", report.position,
+            f"{name}-position", f"Rates against the population. A at {_stated(report)}", report.position,
             position_columns(report.position, prob), folded=f"{report.family}: rates", **folded,
         ),
         table(
@@ -391,11 +400,12 @@ def _short_section(report: FamilyReport, name: str) -> Section:
             folded=f"{report.family}: backbones", **folded,
         ),
         table(
-            f"{name}-scores", "Strengths and taxes", mean.sort_values("mean", ascending=False),
+            f"{name}-scores", f"What each text score adds. Accuracy by its A at {_stated(report)}",
+            mean.sort_values("mean", ascending=False),
             text_score_columns(prob)[1:], folded=f"{report.family}: text scores", **folded,
         ),
         table(
-            f"{name}-nearest", "Nearest first", report.nearest,
+            f"{name}-nearest", f"Nearest first. A at {_stated(report)}", report.nearest,
             nearest_columns(prob, 100 * report.nearest.attrs["equivalent"]),
             folded=f"{report.family}: other families", **folded,
         ),

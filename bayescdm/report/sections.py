@@ -145,7 +145,8 @@ def trajectory_section(fit: Fit, answer: Answer) -> Section:
 
     caption = (
         f"Accuracy against data volume under {question.recipe}, with law and run {100 * question.prob:g} % "
-        f"intervals; the dotted line is {short_count(question.volume)} {fit.study.volume_unit}."
+        "intervals; dashed beyond what runs, or this recipe's own, have seen of capability, size and volume; "
+        f"the dotted line is {short_count(question.volume)} {fit.study.volume_unit}."
     )
     sentences = [f"{counted(len(first), 'candidate')} with the highest expected accuracy."]
     return Section("trajectories", "Trajectories", sentences, [figure("trajectories", caption, draw)])
