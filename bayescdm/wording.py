@@ -75,7 +75,7 @@ def undecided(p: float, threshold: float) -> str:
 
     Examples
     --------
-    >>> [undecided(p, 0.9) for p in (0.417, 0.8965, 0.1035)]
+    >>> [undecided(p, 0.9) for p in (0.417, 0.8965, 0.1036)]
     ['.42', '.896', '.104']
     """
     if p >= 0.5:

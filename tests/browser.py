@@ -63,6 +63,10 @@ class Browser:
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._chrome("Emulation.setDeviceMetricsOverride", metrics)
 
+    def medium(self, name):
+        """Lay the page out for a medium, such as print; for the screen again with an empty name."""
+        self._chrome("Emulation.setEmulatedMedia", {"media": name})
+
     def prefer(self, scheme):
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self._chrome("Emulation.setEmulatedMedia", {"features": features})

@@ -1,12 +1,13 @@
 "use strict";
 function sortBy(button) {
   const head = button.closest("th"), table = head.closest("table"), body = table.tBodies[0];
-  const column = head.cellIndex, down = head.getAttribute("aria-sort") !== "descending";
+  const column = head.cellIndex, words = head.className !== "number";
+  // Numbers start with the largest, words with A.
+  const sorted = head.getAttribute("aria-sort"), down = words ? sorted === "ascending" : sorted !== "descending";
   for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", down ? "descending" : "ascending");
   const value = row => row.cells[column].dataset.sort;
   const number = text => text === "-inf" ? -Infinity : Number(text);
-  const words = head.className !== "number";
   const compare = (a, b) => words ? value(b).localeCompare(value(a)) : number(value(b)) - number(value(a)) || 0;
   const rows = Array.from(body.rows).sort((a, b) => down ? compare(a, b) : compare(b, a));
   body.append(...rows);
