@@ -262,3 +262,13 @@ def test_the_stamp_moves_no_other_label(name, fit, monkeypatch):
     unstamped = places()
     monkeypatch.setattr(Diagnosis, "converged", False)
     assert places() == unstamped
+
+
+def test_ticks_of_a_narrow_range_of_costs_are_told_apart(fit):
+    asked = {"recipe": "wide", "flops": 4e19, "tokens_per_sample": 800, "min_volume": 3e6}
+    ax = plots.plot_pareto(choose(fit, ["f-base", "f-instruct"], **asked))
+    ax.figure.canvas.draw()
+    low, high = ax.get_xlim()
+    labels = [tick.label1.get_text() for tick in ax.xaxis.get_major_ticks() if low <= tick.get_loc() <= high]
+    assert len(labels) > 1
+    assert len(set(labels)) == len(labels)

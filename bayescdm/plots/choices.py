@@ -190,7 +190,7 @@ def plot_pareto(choice: Choice, *, ax: Axes | None = None) -> Axes:
     ax.xaxis.set_minor_formatter(NullFormatter())
     large = len(known) > 0 and known["cost"].max() >= 1e15
     write = (
-        (lambda value, _: f"{value:.0e}".replace("e+", "e"))
+        (lambda value, _: f"{value:.2g}".replace("e+", "e"))
         if large
         else (lambda value, _: short_count(value))
     )
