@@ -188,7 +188,8 @@ class Fit:
         DataFrame
             Columns ``mean``, ``sd``, ``posterior_90_lower``, ``posterior_90_upper``, ``ess_bulk``,
             ``ess_tail``, ``r_hat``, ``prior_sd_ratio``: posterior sd over prior sd; near 1 the data say
-            little beyond the prior. Index: ``name[label, …]``.
+            little beyond the prior; of a positive quantity it falls with the level as well.
+            Index: ``name[label, …]``.
         """
         posterior = self.posterior
         chosen = variables or [str(name) for name in posterior if not _auxiliary(str(name))]

@@ -99,9 +99,21 @@ def test_summary_labels_hold_the_values_of_their_own_cell():
 
 def test_summary_says_where_the_prior_speaks(open_vlm_fit):
     ratio = open_vlm_fit.summary()["prior_sd_ratio"]
-    # Two backbones have more than one volume: the decay of absorption stays near its prior, A does not.
+    # Two backbones have more than one volume: how variants differ in absorption stays near its prior.
     assert ratio["Bm_contrast"] > 0.8
     assert ratio["A_contrast"] < 0.5
+
+
+def test_absorption_moves_from_its_prior_and_stays_as_uncertain_in_its_logarithm(open_vlm_fit):
+    """What README and the notebook of the posterior say of the ratio of a positive rate."""
+    prior, posterior = open_vlm_fit.group("prior"), open_vlm_fit.posterior
+    ratio = open_vlm_fit.summary()["prior_sd_ratio"]
+    for rate in ("B0_population", "Bm_population"):
+        assert float(posterior[rate].median()) < 0.65 * float(prior[rate].median())
+        assert ratio[rate] < 0.4
+        assert 0.65 < float(np.log(posterior[rate]).std() / np.log(prior[rate]).std()) < 0.9
+    A = "A_population"
+    assert float(np.log(posterior[A]).std() / np.log(prior[A]).std()) < 0.45
 
 
 def test_unconverged_draws_are_called_so(open_vlm_fit):

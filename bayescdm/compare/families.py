@@ -81,8 +81,9 @@ def compare_families(fit: Fit, *, volume: float | None = None, prob: float = 0.9
     DataFrame, one row a family and quantity
         ``family``, ``quantity`` (``A``, ``B0``, ``Bm``, ``mean_B``; see `family_draws`), ``backbones`` and
         ``runs`` that inform the fit, ``mean``, ``sd``, ``posterior_90_lower``, ``posterior_90_upper``,
-        ``prior_sd_ratio``: posterior sd over prior sd; near 1 the family's place is the prior's. For
-        pairwise probabilities: ``pairwise_probability(family_draws(fit)["A"])``.
+        ``prior_sd_ratio``: posterior sd over prior sd; near 1 the family's place is the prior's, and of a
+        positive rate it falls with the level as well. For pairwise probabilities:
+        ``pairwise_probability(family_draws(fit)["A"])``.
 
     Raises
     ------

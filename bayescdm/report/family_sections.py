@@ -197,7 +197,11 @@ POSITION_TERMS = (
     ),
     ("own runs alone", "least squares with rates of its own and the recipes' baselines in common, ± one sd"),
     ("pooling", "share of the way from its own runs' estimate to the population that pooling has gone"),
-    ("sd / prior sd", "posterior sd over prior sd; near 1 the runs say little beyond the prior"),
+    (
+        "sd / prior sd",
+        "posterior sd over prior sd; near 1 the runs say little beyond the prior. The sd of a positive rate "
+        "falls with its level as well: a low ratio need not mean that it is known well",
+    ),
 )
 
 

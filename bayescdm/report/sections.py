@@ -180,7 +180,11 @@ FAMILY_TERMS = (
     ("A", "transfer rate: accuracy gained per unit of capability S, at the stated volume"),
     ("B0, Bm", "base absorption and its decay with S, per unit of ln D"),
     ("mean B", "mean absorption rate B0 − Bm·S of the family's backbones with runs, per unit of ln D"),
-    ("sd / prior sd", "posterior sd over prior sd; near 1 the runs say little beyond the prior"),
+    (
+        "sd / prior sd",
+        "posterior sd over prior sd; near 1 the runs say little beyond the prior. The sd of a positive rate "
+        "falls with its level as well: a low ratio need not mean that it is known well",
+    ),
 )
 
 
