@@ -43,7 +43,7 @@ from bayescdm.report.question import Question
 from bayescdm.report.sensitivity import changes, changes_in_words
 from bayescdm.report.volumes import moves_in_words, volume_slider
 from bayescdm.tables import Column, Table, table
-from bayescdm.wording import counted, interval_label, probability, short_count, signed_number
+from bayescdm.wording import counted, interval_label, probability, short_count, signed_number, undecided
 
 __all__ = [
     "RANKING_TERMS",
@@ -254,7 +254,7 @@ def benchmark_section(fit: Fit, prob: float) -> Section:
     else:
         sentences.append(f"No benchmark is a transfer tax with probability {prob:g} or more.")
     if len(unclear):
-        listed = ", ".join(f"{row.benchmark} ({probability(row.p_tax)})" for row in unclear.itertuples())
+        listed = ", ".join(f"{row.benchmark} ({undecided(row.p_tax, prob)})" for row in unclear.itertuples())
         sentences.append(f"The data leave the sign of λ open for {listed}; in parentheses P(tax).")
     interval = interval_label("posterior", prob)
     caption = f"Transfer coefficient λ of each text benchmark with {interval}, and P(tax)."
