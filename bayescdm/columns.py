@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
 
@@ -77,7 +78,7 @@ def ranking_columns(kind: PredictionKind, prob: float) -> list[Column]:
 
 
 def choice_columns(kind: PredictionKind, prob: float, cost_unit: str) -> list[Column]:
-    """Columns of the ranking of a `bayescdm.decide.Choice`.
+    """Columns of `bayescdm.decide.Choice.shown_ranking`.
 
     Parameters
     ----------
@@ -94,6 +95,8 @@ def choice_columns(kind: PredictionKind, prob: float, cost_unit: str) -> list[Co
         Column("volume", "volume", "count"),
         _cost_column(cost_unit),
     ]
+    certain = {"p_best": "alone", "p_top_3": "at_most_3"}
+    ranked = [replace(c, exact=certain.get(str(c.source), "")) for c in ranked]
     return [*ranked[:3], *own, *ranked[3:], Column("text scores that are missing", "missing")]
 
 
@@ -119,7 +122,7 @@ def option_columns(kind: PredictionKind, prob: float, cost_unit: str) -> list[Co
 
 
 def difference_columns(kind: PredictionKind, prob: float, equivalent: float) -> list[Column]:
-    """Columns of the differences of a `bayescdm.decide.Choice`.
+    """Columns of `bayescdm.decide.Choice.shown_differences`.
 
     Parameters
     ----------
@@ -138,9 +141,9 @@ def difference_columns(kind: PredictionKind, prob: float, equivalent: float) -> 
         Column("difference, points", "mean", "points"),
         Column(f"difference, {interval_label(kind, prob)}", interval_columns(kind, prob), "points"),
         Column("P(better)", "p_greater", "probability"),
-        Column(f"P(equal, within {within})", "p_equivalent", "probability"),
-        Column(f"P(better by more than {within})", "p_better", "probability"),
-        Column(f"P(worse by more than {within})", "p_worse", "probability"),
+        Column(f"P(equal, within {within})", "p_equivalent", "probability", "same"),
+        Column(f"P(better by more than {within})", "p_better", "probability", "same"),
+        Column(f"P(worse by more than {within})", "p_worse", "probability", "same"),
         Column("verdict", "verdict"),
     ]
 

@@ -30,11 +30,15 @@ class Column:
     form : str
         ``percent``, ``points`` and ``fine_points`` (one digit more) take fractions; ``number`` shows three
         significant digits.
+    exact : str
+        Column of the frame that says where a probability of 0 or 1 is no matter of draws, as that of one
+        candidate among one.
     """
 
     title: str
     source: str | tuple[str, str]
     form: Form = "text"
+    exact: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,8 @@ def _cell(row: dict[Any, Any], column: Column) -> Cell:
         low, high = (row[end] for end in column.source)
         return Cell(f"{written(low, column.form)} to {written(high, column.form)}", _sortable(low))
     value = row[column.source]
+    if column.exact and row[column.exact] and value in (0, 1):
+        return Cell(f"{value:.0f}", _sortable(value))
     return Cell(written(value, column.form), _sortable(value))
 
 

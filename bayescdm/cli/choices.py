@@ -216,6 +216,7 @@ def _check_page(path: Path) -> None:
 def _show(choice: Choice, place: Path | None) -> None:
     """Print ranking, what is infeasible, the next runs, and the sentences."""
     from bayescdm.columns import choice_columns, next_run_columns
+    from bayescdm.decide.runs import least_volumes
     from bayescdm.tables import Column
     from bayescdm.wording import short_names
 
@@ -226,14 +227,18 @@ def _show(choice: Choice, place: Path | None) -> None:
         for c in shown
         if c.title in (*PRINTED_COLUMNS, unit) or (isinstance(c.source, tuple) and c is shown[2])
     ]
-    first = choice.ranking.assign(backbone=short_names(choice.ranking["backbone"])).head(PRINTED)
+    if choice.ranking["cost"].nunique() > 1:
+        kept.append(Column("on the front", "front"))
+    first = choice.shown_ranking().assign(backbone=short_names(choice.ranking["backbone"])).head(PRINTED)
     title = f"first {len(first)} of {len(choice.ranking)} candidates"
     print_table(first, kept, title=title, converged=choice.converged)
     if choice.next_runs is not None:
         typer.echo()
-        best = choice.next_runs.drop_duplicates("backbone").head(PRINTED_RUNS)
+        best = least_volumes(choice.next_runs).head(PRINTED_RUNS)
         runs = best.assign(backbone=_short_names_of(choice, best["backbone"]))
-        title = f"next runs, the best volume of each of {len(runs)} backbones"
+        title = (
+            f"next runs of {len(runs)} backbones, each at the least volume that tells nearly as much as more"
+        )
         print_table(runs, next_run_columns(unit), title=title, converged=choice.converged)
     if len(choice.infeasible):
         typer.echo()

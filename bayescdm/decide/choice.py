@@ -103,6 +103,16 @@ class Choice(Documented):
         """The candidate with the highest expected accuracy."""
         return str(self.ranking["backbone"].iloc[0])
 
+    def shown_ranking(self) -> pd.DataFrame:
+        """Return the ranking with what its columns for readers need: where probabilities are certain."""
+        n = len(self.ranking)
+        front = ["yes" if on else "" for on in self.ranking["on_front"]]
+        return self.ranking.assign(front=front, alone=n == 1, at_most_3=n <= 3)
+
+    def shown_differences(self) -> pd.DataFrame:
+        """Return the differences in the same way; what never differs is certainly equal."""
+        return self.differences.reset_index().assign(same=(self.differences["sd"] == 0).to_numpy())
+
     def document(self) -> Document:
         """Return the choice as sections, from which page, text and JSON are made."""
         from bayescdm.decide.page import choice_document

@@ -17,7 +17,7 @@ from bayescdm.report.answers import Answer, answer_question
 from bayescdm.report.document import Document
 from bayescdm.report.figures import NARROW, figure
 from bayescdm.report.parts import Definitions, Notes, Part, Section
-from bayescdm.report.question import Question
+from bayescdm.report.question import Question, named_recipe
 from bayescdm.report.sections import RANKING_TERMS
 from bayescdm.report.trust import (
     data_section,
@@ -100,7 +100,7 @@ def _recommendation(fit: Fit, choice: Choice) -> Section:
     listed = f"All {len(choice.ranking)} feasible candidates. {where}"
     parts: list[Part] = [
         figure("choice", caption, draw),
-        table("ranking", listed, choice.ranking, columns, converged=choice.converged),
+        table("ranking", listed, choice.shown_ranking(), columns, converged=choice.converged),
         Definitions((*RANKING_TERMS, *CHOICE_TERMS), folded="What the columns mean"),
         slider,
     ]
@@ -163,7 +163,7 @@ def _pairs(fit: Fit, choice: Choice) -> Section:
     ]
     within = points(asked["equivalent"])
     caption = f"Differences from {asked['reference']}; within {within} two are practically equal"
-    differences = choice.differences.reset_index()
+    differences = choice.shown_differences()
     columns = difference_columns(kind, prob, asked["equivalent"])
     parts: list[Part] = [
         figure("matrix", f"Probability that the row is better than the column{first}.", draw_matrix),
@@ -238,8 +238,8 @@ def _infeasible(choice: Choice) -> Section:
 def _where(choice: Choice) -> str:
     asked: dict[str, Any] = choice.question
     if asked["volume"] is None:
-        return f"{asked['recipe']}, each candidate at its best affordable volume"
-    return f"{asked['recipe']}, {short_count(asked['volume'])} {asked['volume_unit']}"
+        return f"{named_recipe(asked['recipe'])}, each candidate at its best affordable volume"
+    return f"{named_recipe(asked['recipe'])}, {short_count(asked['volume'])} {asked['volume_unit']}"
 
 
 def _one_axes(width: float, rows: int) -> tuple[Drawing, Any]:

@@ -15,8 +15,12 @@ from bayescdm.predict import CandidateTable, predict_draws
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["next_runs"]
+__all__ = ["contenders", "least_volumes", "next_runs"]
 
+#: Share of a backbone's largest gain from which on a smaller volume does as well.
+NEARLY = 0.95
+#: Candidates whose runs are weighed: those that are most often the best.
+CONTENDERS = 30
 #: Volumes of a run that are weighed for each candidate, from the smallest observed to the one it would use.
 VOLUMES = 4
 
@@ -60,14 +64,20 @@ def next_runs(
 
     Notes
     -----
+    Of more than 30 candidates the 30 that are most often the best are weighed, as runs and as what is chosen:
+    a run on one that is hardly ever the best hardly changes the choice.
+
     The run measures its backbone's accuracy at the volume plus the residual of one run. What it says of the
     others (through the direction w, rates of families, the recipe) is in the joint draws. See
     `bayescdm.decide.evsi` for the estimator.
     """
     values = accuracy.to_numpy()
     perfect = evpi(values)
+    weighed = contenders(ranking)
+    values = values[:, weighed]
     rows = []
-    for name, active, own in ranking[["backbone", "active_params", "volume"]].itertuples(index=False):
+    asked = ranking.iloc[weighed][["backbone", "active_params", "volume"]]
+    for name, active, own in asked.itertuples(index=False):
         within = _volumes(counting, name, float(own), limit, span)
         one = (table[0].loc[[name]], table[1].loc[[name]])
         for volume, y in zip(within, _measured(fit, one, within, recipe, seed, len(values))):
@@ -88,6 +98,42 @@ def next_runs(
     runs = pd.DataFrame(rows).sort_values("evsi", ascending=False, kind="stable", ignore_index=True)
     runs.attrs = dict(ranking.attrs)
     return runs
+
+
+def least_volumes(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return for each backbone the smallest volume whose run gains nearly as much as its best one.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        From `next_runs`.
+
+    Returns
+    -------
+    DataFrame, one row a backbone, the most informative first
+        Rows of `runs`, with ``more``: what its best volume gains beyond, as a share.
+    """
+    best = runs.groupby("backbone")["evsi"].transform("max")
+    nearly = runs.assign(more=best / runs["evsi"].where(runs["evsi"] > 0) - 1)[runs["evsi"] >= NEARLY * best]
+    least = nearly.loc[nearly.groupby("backbone", sort=False)["volume"].idxmin()]
+    return least.loc[best[least.index].sort_values(ascending=False, kind="stable").index]
+
+
+def contenders(ranking: pd.DataFrame) -> np.ndarray:
+    """Return positions of the candidates that are most often the best, the first of all among them.
+
+    Parameters
+    ----------
+    ranking : DataFrame
+        ``p_best``, best first.
+
+    Returns
+    -------
+    ndarray of int
+        In the order of the ranking, so that the first choice stays first.
+    """
+    by_chance = np.argsort(-ranking["p_best"].to_numpy()[1:], kind="stable") + 1
+    return np.sort(np.append(0, by_chance[: CONTENDERS - 1]))
 
 
 def _measured(

@@ -6,8 +6,10 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermevander
 from scipy.stats import norm, rankdata
 
-__all__ = ["evpi", "evsi", "gain", "preposterior_means"]
+__all__ = ["evpi", "evsi", "evsi_bias", "gain", "preposterior_means"]
 
+#: Share of EVPI by which EVSI comes out too large for a measurement that says nothing, with 10,000 draws.
+BIAS = 0.02
 #: Degree of the polynomial in the normal score of the measurement. Of Normal draws only the first counts.
 DEGREE = 3
 
@@ -69,6 +71,26 @@ def evsi(values: np.ndarray, measured: np.ndarray) -> float:
     True
     """
     return gain(values, preposterior_means(values, measured), evpi(values))
+
+
+def evsi_bias(draws: int) -> float:
+    """Share of EVPI up to which EVSI cannot be told from nothing; see `evsi`.
+
+    Parameters
+    ----------
+    draws : int
+
+    Returns
+    -------
+    float
+        What a regression picks up by chance falls with the square root of the draws.
+
+    Examples
+    --------
+    >>> evsi_bias(10_000), evsi_bias(2_500)
+    (0.02, 0.04)
+    """
+    return BIAS * float(np.sqrt(10_000 / draws))
 
 
 def gain(values: np.ndarray, after: np.ndarray, perfect: float) -> float:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from bayescdm.decide.runs import least_volumes
+from bayescdm.decide.value import evsi_bias
 from bayescdm.errors import Note
 from bayescdm.intervals import interval_columns
 from bayescdm.report.answers import reservations
+from bayescdm.report.question import named_recipe
 from bayescdm.wording import (
     and_more,
     counted,
@@ -31,8 +34,10 @@ __all__ = ["choice_notes", "sentences_of"]
 
 #: Names listed in a sentence before the rest is counted.
 LISTED = 4
-#: Share of the largest gain from which on a smaller volume does nearly as well.
-NEARLY = 0.95
+#: Candidates named in a note.
+NAMED = 20
+#: Accuracy that two digits behind the point of a percentage do not show.
+INVISIBLE = 0.00005
 
 
 def choice_notes(fit: Fit, ranking: pd.DataFrame, question: Mapping[str, Any]) -> tuple[Note, ...]:
@@ -54,7 +59,7 @@ def choice_notes(fit: Fit, ranking: pd.DataFrame, question: Mapping[str, Any]) -
     notes = list(fit.diagnose().notes)
     for column in ("extrapolation", "beyond_recipe"):
         for words, rows in ranking[ranking[column] != ""].groupby(column, sort=False):
-            listed = and_more([names[name] for name in rows["backbone"]], 2 * LISTED)
+            listed = and_more([names[name] for name in rows["backbone"]], NAMED)
             what = f"{words} beyond what was observed" if column == "extrapolation" else str(words)
             message = f"{len(rows)} of {counted(len(ranking), 'candidate')}: {what}: {listed}"
             notes.append(Note("extrapolation", message, "warning", str(question["recipe"])))
@@ -100,17 +105,19 @@ def sentences_of(
     if not ranking.attrs["converged"]:
         sentences.append("NOT CONVERGED: the draws cannot be trusted, nor what follows.")
     lower, upper = interval_columns(question["kind"], question["probability"])
+    prob, recipe = question["probability"], named_recipe(str(question["recipe"]))
+    sure = f"the best of {len(ranking)} candidates with probability {probability(first['p_best'])}"
     sentences.append(
-        f"Take {names[0]} with {short_count(first['volume'])} {unit} under {question['recipe']}: expected "
-        f"accuracy {percent(first['mean'])} ({question['kind']}, {100 * question['probability']:g} % "
-        f"interval {percent(first[lower])} to {percent(first[upper])}), the best of "
-        f"{counted(len(ranking), 'candidate')} with probability {probability(first['p_best'])}."
+        f"Take {names[0]} with {short_count(first['volume'])} {unit} under {recipe}: expected "
+        f"accuracy {percent(first['mean'])} ({question['kind']}, {100 * prob:g} % interval "
+        f"{percent(first[lower])} to {percent(first[upper])}), "
+        f"{sure if len(ranking) > 1 else 'the only candidate'}."
     )
     if len(ranking) > 1:
         sentences.append(_reason(ranking, names, question["probability"]))
         sentences += _exact_ties(ranking, differences, names, question["reference"])
         sentences += _likelier(ranking, names)
-        sentences.append(_equality(differences, question, dict(zip(ranking["backbone"], names))))
+        sentences += _equality(differences, question, dict(zip(ranking["backbone"], names)))
         sentences += _cheaper(ranking, names, str(question["cost_unit"]))
         sentences.append(
             f"On average this choice loses {points(perfect)} against the candidate that turns out best, "
@@ -174,20 +181,26 @@ def _likelier(ranking: pd.DataFrame, names: list[str]) -> list[str]:
     return [f"{names[top]} is the best more often ({p}), because less is known of it, but expected lower."]
 
 
-def _equality(differences: pd.DataFrame, question: Mapping[str, Any], names: dict[str, str]) -> str:
-    """What is practically equal to the reference."""
-    within = f"within {points(question['equivalent'])} of {names[question['reference']]}"
-    others = differences.drop(index=question["reference"])
+def _equality(differences: pd.DataFrame, question: Mapping[str, Any], names: dict[str, str]) -> list[str]:
+    """What is practically equal to the reference; nothing where nothing counts as equal."""
+    if not question["equivalent"]:
+        return []
+    reference, prob = question["reference"], question["probability"]
+    within = f"within {points(question['equivalent'])} with probability {prob:g} or more"
+    # Where the reference is not the one that is recommended, the sentence must say of whom it speaks.
+    asked = reference != next(iter(names))
+    start = f"The reference is {names[reference]}. " if asked else ""
+    whom = "it" if asked else names[reference]
+    others = differences.drop(index=reference)
     equal = others[others["verdict"] == "practically equal"]
-    prob = question["probability"]
     if len(equal):
         listed = [f"{names[name]} ({probability(p)})" for name, p in equal["p_equivalent"].items()]
-        return f"Practically equal, {within} with probability {prob:g} or more: {and_more(listed, LISTED)}."
+        return [f"{start}Practically equal to {whom}, {within}: {and_more(listed, LISTED)}."]
     nearest = others["p_equivalent"].idxmax()
-    return (
-        f"No other candidate is practically equal, {within} with probability {prob:g} or more; nearest to "
-        f"it is {names[nearest]} ({probability(others.at[nearest, 'p_equivalent'])})."
-    )
+    return [
+        f"{start}No other candidate is practically equal to {whom}, {within}; nearest to it is "
+        f"{names[nearest]} ({probability(others.at[nearest, 'p_equivalent'])})."
+    ]
 
 
 def _cheaper(ranking: pd.DataFrame, names: list[str], unit: str) -> list[str]:
@@ -201,7 +214,7 @@ def _cheaper(ranking: pd.DataFrame, names: list[str], unit: str) -> list[str]:
         return []
     lost = signed_points(ranking["mean"].iloc[cheapest] - ranking["mean"].iloc[0])
     return [
-        f"The cheapest that the data cannot tell from it is {names[cheapest]}: "
+        f"The cheapest that the data cannot tell from {names[0]} is {names[cheapest]}: "
         f"{cost[cheapest] / cost[0]:.2g} of the {unit}, {lost} expected."
     ]
 
@@ -214,7 +227,7 @@ def _doubts(ranking: pd.DataFrame, names: list[str]) -> list[str]:
         n = int(beyond.sum())
         sentences.append(
             f"{n} of {counted(len(ranking), 'candidate')} {'lies' if n == 1 else 'lie'} outside what runs "
-            "have seen (extrapolation); the table says how."
+            "have seen (extrapolation); the notes say which, and how."
         )
     for place in np.flatnonzero(ranking["missing"].ne("").to_numpy())[:LISTED]:
         sentences.append(
@@ -224,27 +237,33 @@ def _doubts(ranking: pd.DataFrame, names: list[str]) -> list[str]:
 
 
 def _next(steps: pd.DataFrame, names: dict[str, str], unit: str, cost_unit: str) -> str:
-    """The most informative run, and the one that informs most for its cost."""
-    top = steps.iloc[0]
-    if not top["evsi"] > 0:
-        return "No single run is expected to change the choice: none is worth anything to it (EVSI 0)."
+    """The most informative run, at the least volume that tells as much, and the best for its cost."""
+    least = least_volumes(steps)
+    top, bias = steps.iloc[0], evsi_bias(int(steps.attrs["draws"]))
+    worth = steps[(steps["evsi"] >= INVISIBLE) & (steps["share_of_evpi"] > bias)]
+    if worth.empty:
+        return (
+            "No single run is expected to be worth anything to the choice: the most that one is estimated to "
+            f"gain, {100 * top['evsi']:.2f} points (EVSI), cannot be told from 0 (up to {100 * bias:.1g} % "
+            "of EVPI it may be chance)."
+        )
+    run = least.iloc[0]
     said = (
-        f"Most informative next run: {names[top['backbone']]} with {short_count(top['volume'])} {unit}, "
-        f"expected to gain {100 * top['evsi']:.2f} points (EVSI, {100 * top['share_of_evpi']:.0f} % of "
-        f"EVPI); it changes the choice with probability {probability(top['p_change'])}"
+        f"Most informative next run: {names[run['backbone']]} with {short_count(run['volume'])} {unit}, "
+        f"expected to gain {100 * run['evsi']:.2f} points (EVSI, {100 * run['share_of_evpi']:.0f} % of "
+        f"EVPI); it changes the choice with probability {probability(run['p_change'])}"
     )
-    per_cost = steps["evsi_per_cost"]
-    same = steps[(steps["backbone"] == top["backbone"]) & (steps["evsi"] >= NEARLY * top["evsi"])]
-    least = same.loc[same["volume"].idxmin()]
-    if least["volume"] < top["volume"]:
-        share = least["evsi"] / top["evsi"]
-        said += f"; {short_count(least['volume'])} would do nearly as well ({100 * share:.0f} % of that)"
-    if not per_cost.notna().any():
+    larger = (steps["backbone"] == run["backbone"]) & (steps["volume"] > run["volume"])
+    if larger.any():
+        more = int(np.ceil(100 * run["more"]))
+        said += f"; more {unit} would gain " + (f"at most {more} % more" if more else "nothing more")
+    if not worth["evsi_per_cost"].notna().any():
         return f"{said}."
-    best = steps.loc[per_cost.idxmax()]
-    if best["backbone"] == top["backbone"] and best["volume"] == top["volume"]:
+    best = worth.loc[worth["evsi_per_cost"].idxmax()]
+    # Of a table without volumes every run of a backbone costs the same.
+    if best["backbone"] == run["backbone"] and best["cost"] == run["cost"]:
         return f"{said}; it gains most for its cost as well."
     return (
         f"{said}. Most for its cost: {names[best['backbone']]} with {short_count(best['volume'])} {unit}, "
-        f"{100 * best['evsi']:.2f} points at {best['cost'] / top['cost']:.2g} of the {cost_unit}."
+        f"{100 * best['evsi']:.2f} points at {best['cost'] / run['cost']:.2g} of the {cost_unit}."
     )

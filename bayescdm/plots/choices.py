@@ -129,7 +129,11 @@ def plot_differences(choice: Choice, *, limit: int = 20, ax: Axes | None = None)
         ax.plot([row[lower], row[upper]], [y, y], color=colours.series[0], linewidth=1.6)
         ax.plot(row["mean"], y, "o", markersize=5, color=colours.series[0])
     label_rows(ax, short_names(table.index))
-    right_column(ax, "P(equal)", [probability(p) for p in table["p_equivalent"]])
+    right_column(
+        ax,
+        "P(equal)",
+        ["1" if sd == 0 else probability(p) for p, sd in zip(table["p_equivalent"], table["sd"])],
+    )
     ax.xaxis.set_major_locator(MaxNLocator(3 if is_narrow(ax) else 6))
     ax.xaxis.set_major_formatter(
         FuncFormatter(lambda value, _: f"{round(100 * value, 6):g}".replace("-", "−"))

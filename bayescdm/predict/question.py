@@ -24,7 +24,7 @@ from bayescdm.wording import counted, short_count
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["LARGER", "MODES", "NEW_RECIPE", "Question"]
+__all__ = ["LARGER", "MODES", "NEW_RECIPE", "Question", "volumes_beyond_recipe"]
 
 #: Recipe that no run used: its baseline is drawn from the recipes' population.
 NEW_RECIPE = "new"
@@ -289,13 +289,9 @@ class Question:
         if np.isfinite(seen.params):
             larger = np.exp(self.log_params()) > seen.params * ABOUT_THE_SAME
             cells[larger] = f"{LARGER} ({short_count(seen.params)})"
-        if np.isfinite(seen.volumes[0]):
-            around = seen.volumes[0] / ABOUT_THE_SAME, seen.volumes[1] * ABOUT_THE_SAME
-            outside = _outside(self.volumes, *around) & ~_outside(self.volumes, *self.law.volumes)
-            low, high = (short_count(end) for end in seen.volumes)
-            words = f"no run of this recipe at this volume ({low if low == high else f'{low} to {high}'})"
-            cells = np.where(outside, np.where(cells == "", words, cells + "; " + words), cells)
-        return cells
+        words = volumes_beyond_recipe(self.law, self.recipe, self.volumes)
+        both = np.where(cells == "", words, cells + "; " + words)
+        return np.where(words == "", cells, both)
 
     def attrs(self) -> dict[str, Any]:
         """What was asked; plain values, which NetCDF accepts."""
@@ -306,6 +302,31 @@ class Question:
             "seed": self.seed,
             "draws": len(self.law.sample),
         }
+
+
+def volumes_beyond_recipe(law: LawDraws, recipe: str | None, volumes: np.ndarray) -> np.ndarray:
+    """How each volume lies beyond every run of a recipe, in words; empty where it does not.
+
+    Parameters
+    ----------
+    law : LawDraws
+    recipe : str or None
+    volumes : ndarray, (volume,)
+
+    Returns
+    -------
+    ndarray of str, (volume,)
+        What lies outside the range of volumes of all runs is an extrapolation, and not said again.
+    """
+    words = np.full(len(volumes), "", dtype=object)
+    seen = law.recipes.get(recipe or "")
+    if seen is None or not np.isfinite(seen.volumes[0]):
+        return words
+    around = seen.volumes[0] / ABOUT_THE_SAME, seen.volumes[1] * ABOUT_THE_SAME
+    low, high = (short_count(end) for end in seen.volumes)
+    outside = _outside(volumes, *around) & ~_outside(volumes, *law.volumes)
+    words[outside] = f"no run of this recipe at this volume ({low if low == high else f'{low} to {high}'})"
+    return words
 
 
 def _outside(values: np.ndarray, low: float, high: float) -> np.ndarray:

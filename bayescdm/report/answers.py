@@ -11,7 +11,7 @@ import pandas as pd
 from bayescdm.compare import difference, rank_backbones
 from bayescdm.intervals import interval_columns
 from bayescdm.predict import Candidates, candidate_table, missing_benchmarks, predict_draws
-from bayescdm.report.question import Question, ask
+from bayescdm.report.question import Question, ask, named_recipe
 from bayescdm.wording import (
     and_more,
     counted,
@@ -159,7 +159,9 @@ def answer_question(fit: Fit, question: Question) -> Answer:
 def _sentences(ranking: pd.DataFrame, question: Question, converged: bool) -> list[str]:
     names = short_names(ranking["backbone"])
     first = ranking.iloc[0]
-    where = f"{question.recipe} at {short_count(question.volume)} {ranking.attrs['volume_unit']}"
+    where = (
+        f"{named_recipe(question.recipe)} at {short_count(question.volume)} {ranking.attrs['volume_unit']}"
+    )
     lower, upper = interval_columns(question.kind, question.prob)
     sentences = [] if converged else ["NOT CONVERGED: the draws cannot be trusted, nor what follows."]
     sentences.append(

@@ -45,7 +45,7 @@ def markdown(document: Document, pictures: Mapping[str, str] | None = None) -> s
             else:
                 blocks += _blocks(part, pictures or {})
     if left_out:
-        listed = "\n".join(f"- {_escaped(title)}" for title in left_out)
+        listed = "\n".join(f"- {_escaped(title)}" for title in dict.fromkeys(left_out))
         blocks += ["## Left out here", f"The page (`--format html`) also holds:\n\n{listed}"]
     return "\n\n".join(blocks) + "\n"
 

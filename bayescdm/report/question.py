@@ -10,12 +10,13 @@ import pandas as pd
 from bayescdm.errors import RequestError
 from bayescdm.intervals import PredictionKind, check_probability
 from bayescdm.predict import Candidates
+from bayescdm.predict.question import NEW_RECIPE
 from bayescdm.wording import short_count
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["SIZES", "Question", "ask", "default_place"]
+__all__ = ["SIZES", "Question", "ask", "default_place", "named_recipe"]
 
 #: Sizes of the candidates that a question is about when none are named, in parameters.
 SIZES = (1e9, 9e9)
@@ -94,6 +95,17 @@ def ask(
         raise RequestError("sizes choose among the study's backbones; leave them out or name no candidates")
     recipe, volume, said_of_place = default_place(fit, fit.study.fitted_runs, recipe=recipe, volume=volume)
     return Question(candidates, recipe, volume, prob, seed=seed, chosen=(*chosen, *said_of_place))
+
+
+def named_recipe(recipe: str) -> str:
+    """Name a recipe in a sentence.
+
+    Examples
+    --------
+    >>> named_recipe("LLaVA-1.5"), named_recipe("new")
+    ('LLaVA-1.5', 'a new recipe')
+    """
+    return "a new recipe" if recipe == NEW_RECIPE else recipe
 
 
 def default_place(

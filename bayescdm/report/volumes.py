@@ -11,7 +11,9 @@ from bayescdm.columns import ranking_columns
 from bayescdm.compare.tables import interval
 from bayescdm.intervals import interval_columns
 from bayescdm.predict import LawDraws, predict_draws
+from bayescdm.predict.question import volumes_beyond_recipe
 from bayescdm.report.parts import Slider, Step, Strip
+from bayescdm.report.question import named_recipe
 from bayescdm.tables import Column, table
 from bayescdm.wording import counted, short_by_name, short_count, short_names
 
@@ -117,12 +119,15 @@ def volume_slider(fit: Fit, answer: Answer, *, mark: str = "as asked") -> Slider
     lower, upper = interval_columns(question.kind, question.prob)
     span = float(by_volume[lower].min()), float(by_volume[upper].max())
     unit = fit.study.volume_unit
+    beyond = _beyond(fit, question.recipe, by_volume)
     steps: list[Step] = []
     start = 0
     for volume, rows in by_volume.groupby("volume", sort=True):
         label = f"{short_count(float(volume))} {unit}"
         if volume == question.volume:
             start, label = len(steps), f"{label}, {mark}"
+        if beyond[float(volume)]:
+            label = f"{label}; {beyond[float(volume)]}"
         rows = rows.assign(backbone=short_names(rows["backbone"]))
         strips = [Strip.of(*ends, span=span) for ends in rows[[lower, "mean", upper]].to_numpy()]
         caption = f"First {len(rows)} of {counted(len(answer.ranking), 'candidate')} at {label}"
@@ -130,7 +135,7 @@ def volume_slider(fit: Fit, answer: Answer, *, mark: str = "as asked") -> Slider
         steps.append(Step(label, laid_out, strips))
     first = by_volume[by_volume["place"] == 1].reset_index(drop=True)
     columns = [Column("volume", "volume", "count"), Column("first choice", "backbone"), *shown[1:]]
-    caption = f"How the ranking moves with the data volume under {question.recipe}"
+    caption = f"How the ranking moves with the data volume under {named_recipe(question.recipe)}"
     summary = table("volumes-summary", caption, first, columns, converged=answer.converged)
     return Slider("volumes", caption, "data volume", steps, start, by_volume, summary, answer.converged)
 
@@ -162,13 +167,40 @@ def moves_in_words(fit: Fit, answer: Answer, by_volume: pd.DataFrame) -> str:
     low, high = (short_count(float(first["volume"].iloc[i])) for i in (0, -1))
     names = short_by_name(answer.ranking["backbone"])
     changes: Any = first[first["backbone"] != first["backbone"].shift()]
+    unseen = [volume for volume, words in _beyond(fit, answer.question.recipe, first).items() if words]
+    where = (
+        f" At {len(unseen)} of these {len(first)} volumes the recipe has no run ({_ranges(unseen, first)})."
+        if unseen
+        else ""
+    )
     if len(changes) == 1:
         return (
             f"From {low} to {high} {unit}, {names[first['backbone'].iloc[0]]} keeps the highest expected "
-            "accuracy."
+            f"accuracy.{where}"
         )
     told = "; ".join(
         f"from {short_count(float(row.volume))} on {names[row.backbone]} (P(best) {row.p_best:.2f})"
         for row in changes.itertuples()
     )
-    return f"Between {low} and {high} {unit} the highest expected accuracy changes hands: {told}."
+    return f"Between {low} and {high} {unit} the highest expected accuracy changes hands: {told}.{where}"
+
+
+def _beyond(fit: Fit, recipe: str, by_volume: pd.DataFrame) -> dict[float, str]:
+    """How each volume lies beyond the runs of the recipe; empty where it does not."""
+    volumes = by_volume["volume"].unique()
+    return dict(zip(map(float, volumes), volumes_beyond_recipe(LawDraws.of(fit, 1), recipe, volumes)))
+
+
+def _ranges(some: list[float], first: pd.DataFrame) -> str:
+    """Name neighbouring volumes by their ends."""
+    told = set(some)
+    runs: list[list[float]] = []
+    for volume in map(float, first["volume"]):
+        if volume not in told:
+            runs.append([])
+        elif runs and runs[-1]:
+            runs[-1].append(volume)
+        else:
+            runs.append([volume])
+    ends = [(short_count(run[0]), short_count(run[-1])) for run in runs if run]
+    return " and ".join(low if low == high else f"{low} to {high}" for low, high in ends)
