@@ -243,8 +243,8 @@ def _sizes(sheet: Sheet) -> dict[str, dict[int, float]]:
                 continue
             found[name][row] = float(value)
             if value > _LARGEST[name]:
-                many = f"{float(value):g} {name.replace('_', ' ')}"
-                message = f"{shown(text)} would be {many}, more than of any known model; please check"
+                size = f"{float(value):g} {name.replace('_', ' ')}"
+                message = f"{shown(text)} would be {size}, more than of any known model; please check"
                 sheet.findings.note("size-suspect", sheet.place(row, title), message, "warning")
             why = count.why
             if count.active is not None:
