@@ -1,9 +1,10 @@
 """bayescdm: posteriors of the transfer–absorption law of vision-language models."""
 
-import importlib
-import sys
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+import importlib as _importlib
+import sys as _sys
+from types import ModuleType as _ModuleType
+from typing import TYPE_CHECKING
+from typing import Any as _Any
 
 if TYPE_CHECKING:
     from bayescdm.capability import Capability, fit_capability
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
         text_contributions,
         transfer_coefficients,
     )
-    from bayescdm.datasets import datasets, load_dataset
+    from bayescdm.datasets import list_datasets, load_dataset, paper_table, paper_tables
     from bayescdm.decide import Choice, Constraints, CostTable, choose, evpi, evsi, read_cost_table
     from bayescdm.describe import describe
     from bayescdm.errors import BayesCDMError, Note
@@ -141,7 +142,6 @@ _HOME = {
     "compare_predictors": "validate",
     "compare_variants": "compare",
     "composite_draws": "paper",
-    "datasets": "datasets",
     "describe": "describe",
     "difference": "compare",
     "evpi": "decide",
@@ -160,6 +160,7 @@ _HOME = {
     "fix_study": "reading",
     "identifiability": "identify",
     "left_out_families": "paper",
+    "list_datasets": "datasets",
     "load_dataset": "datasets",
     "load_fit": "fit",
     "load_loss_fit": "loss.fit",
@@ -169,6 +170,8 @@ _HOME = {
     "optimal_batches": "paper",
     "overtaking_volume": "paper",
     "pairwise_probability": "compare",
+    "paper_table": "datasets",
+    "paper_tables": "datasets",
     "parse_count": "reading",
     "plot_batch_size": "paper.plots",
     "plot_capability_on_compute": "paper.plots",
@@ -253,7 +256,6 @@ __all__ = [
     "compare_predictors",
     "compare_variants",
     "composite_draws",
-    "datasets",
     "describe",
     "difference",
     "evpi",
@@ -272,6 +274,7 @@ __all__ = [
     "fix_study",
     "identifiability",
     "left_out_families",
+    "list_datasets",
     "load_dataset",
     "load_fit",
     "load_loss_fit",
@@ -281,6 +284,8 @@ __all__ = [
     "optimal_batches",
     "overtaking_volume",
     "pairwise_probability",
+    "paper_table",
+    "paper_tables",
     "parse_count",
     "plot_batch_size",
     "plot_capability_on_compute",
@@ -332,23 +337,23 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     if name not in _HOME:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    return getattr(_importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted(__all__)
 
 
-class _Package(ModuleType):
+class _Package(_ModuleType):
     """The package; where a function and its module share a name, the name means the function."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: _Any) -> None:
         # Importing bayescdm.fit would bind the module to this name, in whatever order things are imported.
-        if not (name in _HOME and isinstance(value, ModuleType)):
+        if not (name in _HOME and isinstance(value, _ModuleType)):
             super().__setattr__(name, value)
 
 
-sys.modules[__name__].__class__ = _Package
+_sys.modules[__name__].__class__ = _Package

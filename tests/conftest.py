@@ -1,6 +1,7 @@
 """Fits that several test modules share: real ones, sampled once a session, and one whose draws are known."""
 
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -147,3 +148,20 @@ def known_fit():
         return Fit(tree, study, fit_capability(study, components=2), "transfer_hierarchical")
 
     return make
+
+
+@pytest.fixture(scope="session")
+def one_law(known_fit) -> Fit:
+    """Known draws of the paper's law: one A, B0 and Bm for all families and both variants."""
+    shape = (2, 200)
+    rng = np.random.default_rng(3)
+    medians = {"A": 0.25, "B0": 0.02, "Bm": 0.01}
+    drawn = {rate: median * np.exp(rng.normal(0, 0.1, shape)) for rate, median in medians.items()}
+    cells = {
+        rate: (("family", "variant"), np.broadcast_to(values[..., None, None], (*shape, 2, 2)))
+        for rate, values in drawn.items()
+    }
+    population = {f"{rate}_population": ((), values) for rate, values in drawn.items()}
+    parts = ("family_scale", "contrast", "contrast_scale")
+    absent = [f"{rate}_{part}" for rate in medians for part in parts]
+    return replace(known_fit(200, without=absent, **cells, **population), model="transfer_pooled")

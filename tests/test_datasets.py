@@ -10,7 +10,7 @@ import pytest
 
 from bayescdm.datasets import (
     PAPER_TABLES,
-    datasets,
+    list_datasets,
     load_chinchilla_points,
     load_dataset,
     load_openclip,
@@ -152,7 +152,7 @@ def test_unknown_study_names_the_nearest():
 
 
 def test_datasets_are_listed_with_counts_and_sources(open_vlm):
-    row = datasets().set_index("name").loc["open-vlm"]
+    row = list_datasets().set_index("name").loc["open-vlm"]
     assert row["kind"] == "real"
     assert row["n_backbones"] == 152
     assert row["n_scored"] == 139

@@ -7,10 +7,12 @@ import xarray as xr
 from scipy.stats import spearmanr
 
 import bayescdm as cdm
-from bayescdm.errors import RequestError
-from bayescdm.paper.benchmarks import coefficient_draws, merged_coefficients
+from bayescdm.compare.benchmarks import coefficient_draws
+from bayescdm.errors import ModelError, RequestError
+from bayescdm.paper.benchmarks import merged_coefficients
 from bayescdm.paper.compute import COMMON
 from bayescdm.paper.correlation import score_pairs, weighted_spearman
+from bayescdm.paper.variants import true_rates
 
 LAW = ("law_90_lower", "law_90_upper")
 POSTERIOR = ("posterior_90_lower", "posterior_90_upper")
@@ -74,18 +76,42 @@ def test_subsets_are_merged_to_their_mean_in_every_draw(simulated_fit):
 
 def test_loadings_that_few_backbones_leave_open_widen_the_coefficients(simulated_fit):
     """Means are those of fixed components; the true λ lie in their intervals, which fixed ones miss."""
-    fixed = cdm.transfer_coefficients(simulated_fit).set_index("benchmark")
+    capability = simulated_fit.capability
+    w = simulated_fit.posterior["w"].stack(sample=("chain", "draw")).transpose("sample", "component")
+    fixed = pd.DataFrame(w.to_numpy() @ capability.loadings.T, columns=capability.benchmarks)
     table = cdm.coefficient_claims(simulated_fit).set_index("benchmark")
-    fixed = fixed.loc[table.index]
+    fixed = fixed[table.index]
+    bounds = fixed.quantile([0.05, 0.95]).to_numpy()
     width = table[POSTERIOR[1]] - table[POSTERIOR[0]]
-    assert np.abs(table["mean"] - fixed["mean"]).max() < 0.02
-    assert (width > fixed[POSTERIOR[1]] - fixed[POSTERIOR[0]]).mean() > 0.95
+    assert np.abs(table["mean"] - fixed.mean()).max() < 0.02
+    assert (width.to_numpy() > bounds[1] - bounds[0]).mean() > 0.95
 
-    def covered(intervals):
-        return ((intervals[POSTERIOR[0]] < table["true"]) & (table["true"] < intervals[POSTERIOR[1]])).mean()
+    def covered(lower, upper):
+        return ((lower < table["true"]) & (table["true"] < upper)).mean()
 
-    assert covered(table) > 0.75
-    assert covered(table) > covered(fixed)
+    ours = covered(table[POSTERIOR[0]], table[POSTERIOR[1]])
+    assert ours > 0.75
+    assert ours > covered(*bounds)
+
+
+def test_every_table_of_coefficients_has_the_same_intervals(simulated_fit):
+    """One λ, one interval: the comparison, the claims, and the contributions of a family's scores."""
+    one = cdm.transfer_coefficients(simulated_fit).set_index("benchmark")
+    claims = cdm.coefficient_claims(simulated_fit).set_index("benchmark")
+    columns = ["mean", *POSTERIOR, "p_tax"]
+    assert claims[columns].to_numpy() == pytest.approx(one.loc[claims.index, columns].to_numpy())
+    added = cdm.text_contributions(simulated_fit, "Falcon3").drop_duplicates("benchmark")
+    added = added.set_index("benchmark")
+    assert added["p_tax"].to_numpy() == pytest.approx(one.loc[added.index, "p_tax"].to_numpy())
+
+
+def test_published_coefficients_compare_at_our_length(simulated_fit):
+    for table in (cdm.coefficient_claims(simulated_fit), cdm.coefficients_by_category(simulated_fit)):
+        scale = table["published_at_our_length"] / table["published"]
+        assert scale.dropna().to_numpy() == pytest.approx(scale.dropna().iloc[0])
+    claims = cdm.coefficient_claims(simulated_fit)
+    assert np.linalg.norm(claims["published_at_our_length"]) == pytest.approx(np.linalg.norm(claims["mean"]))
+    assert np.abs(claims["published_at_our_length"] - claims["mean"]).max() < 0.06
 
 
 def test_residual_variance_of_a_regression_gives_the_spread_of_a_loading():
@@ -173,6 +199,19 @@ def test_shrinkage_runs_from_separate_to_pooled(simulated_fit):
     assert known["shrinkage"].median() == pytest.approx(0.3, abs=0.35)
 
 
+def test_families_whose_capability_hardly_varies_have_no_separate_slope(simulated_fit):
+    """Two Mistral models of one size: their A and Bm by least squares were a hundredfold of the truth."""
+    table = cdm.family_estimates(simulated_fit).set_index(["family", "quantity"])
+    separate = cdm.separate_rates(simulated_fit).set_index(["family", "quantity"])
+    assert separate.at[("Mistral", "Bm"), "why_code"] == "narrow-capability"
+    assert "S of its backbones spans 0.0" in table.at[("Mistral", "Bm"), "why_none"]
+    assert table.loc["Mistral", ["separate", "point"]].drop("mean_B").isna().all(axis=None)
+    assert np.isfinite(table.at[("Mistral", "mean_B"), "separate"])
+    assert separate.at[("Falcon3", "Bm"), "why_code"] == ""
+    known = table["separate"].dropna()
+    assert known.abs().max() < 1
+
+
 def test_published_rates_stand_beside_their_family(simulated_fit):
     table = cdm.family_estimates(simulated_fit).set_index(["family", "quantity"])
     assert table.at[("Llama-3.2", "A"), "published"] == 0.361
@@ -243,6 +282,7 @@ def test_pairs_are_the_largest_runs_of_each_backbone():
     assert table.at["spearman", "value"] == pytest.approx(
         spearmanr(pairs["text_score"], pairs["accuracy"]).statistic
     )
+    assert table["unweighted"].to_numpy() == pytest.approx(table["value"].to_numpy())
     line = np.polyfit(pairs["text_score"], pairs["accuracy"], 1)
     assert table.loc[["slope", "intercept"], "value"].to_numpy() == pytest.approx(line)
     assert (table[POSTERIOR[0]] < table["mean"]).all()
@@ -265,6 +305,10 @@ def test_open_vlm_can_carry_a_correlation_and_no_compute():
     table = cdm.text_against_multimodal(study, draws=300).set_index("quantity")
     assert table.at["spearman", "p_positive"] > 0.95
     assert table.at["spearman", "vlms"] > table.at["spearman", "backbones"]
+    pairs = score_pairs(study)
+    plain = spearmanr(pairs["text_score"], pairs["accuracy"]).statistic
+    assert table.at["spearman", "unweighted"] == pytest.approx(plain)
+    assert table.at["spearman", "unweighted"] == pytest.approx(0.69, abs=0.005)
     with pytest.raises(RequestError, match="no run"):
         cdm.text_against_multimodal(study, recipe="no such recipe")
     few = study.select_runs(study.runs.index[study.runs["backbone"].isin(study.scored)][:2])
@@ -285,42 +329,82 @@ def test_probabilities_of_claims_are_shares_of_draws(known_fit):
     assert ratio == pytest.approx(0.3)
 
 
-def test_base_overtakes_where_the_lines_cross(known_fit):
-    """Constant draws: ΔA·S + (ΔB0 − ΔBm·S)·x = 0 is solved by hand."""
+def constant_rates(known_fit, **rates):
+    """A fit whose population rates are known: rate → (median, log contrast)."""
 
     def constant(value):
         return ((), np.full((2, 200), value))
 
-    rates = {"A": (0.25, 0.2), "B0": (0.02, -0.1), "Bm": (0.01, 0.0)}
     changed = {f"{rate}_population": constant(median) for rate, (median, _) in rates.items()}
     changed |= {f"{rate}_contrast": constant(contrast) for rate, (_, contrast) in rates.items()}
-    fit = known_fit(200, **changed)
-    table = cdm.overtaking_volume(fit, capabilities=[0.2, -0.2])
+    return known_fit(200, **changed)
+
+
+def test_base_overtakes_where_the_lines_cross(known_fit):
+    """Constant draws: ΔA·S + (ΔB0 − ΔBm·S)·x = 0 is solved by hand; outside the runs no volume is stated."""
+    rates = {"A": (0.25, 0.2), "B0": (0.02, -0.1), "Bm": (0.01, 0.0)}
+    fit = constant_rates(known_fit, **rates)
+    S = [0.05, -0.05, 0.2, -0.2]
+    table = cdm.overtaking_volume(fit, capabilities=S)
     delta = {rate: median * 2 * np.sinh(contrast / 2) for rate, (median, contrast) in rates.items()}
-    for row in table.itertuples():
-        crossing = fit.study.volume_ref * np.exp(-delta["A"] * row.S / delta["B0"])
-        assert row.median == pytest.approx(crossing)
-        assert row.p_overtakes == 1.0
-    assert table["p_ahead_at_most"].tolist() == [0.0, 1.0]
+    crossing = fit.study.volume_ref * np.exp(-delta["A"] * np.array(S) / delta["B0"])
+    assert (table["p_gains"] == 1.0).all()
+    inside = (crossing > 1e5) & (crossing < 1e7)
+    assert inside.tolist() == [True, True, False, False]
+    assert table["p_overtakes"].tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert table["median"].to_numpy()[inside] == pytest.approx(crossing[inside])
+    assert table.loc[~inside, ["median", *POSTERIOR]].isna().all(axis=None)
+    assert table["p_ahead_at_smallest"].tolist() == [0.0, 0.0, 0.0, 1.0]
+    assert table["p_ahead_at_largest"].tolist() == [1.0, 1.0, 0.0, 1.0]
+    assert table["true_volume"].isna().all()
     assert table.attrs["volumes"] == pytest.approx([1e5, 1e7])
 
 
-def test_never_overtaking_counts_as_infinite(known_fit):
-    gains = known_fit(200, B0_contrast=((), np.full((2, 200), 0.5)))
-    row = cdm.overtaking_volume(gains, capabilities=[0.0]).iloc[0]
-    assert row["p_overtakes"] == 0.0
-    assert np.isinf(row["median"])
+def test_base_that_falls_behind_does_not_overtake(known_fit):
+    fit = constant_rates(known_fit, A=(0.25, 0.0), B0=(0.02, 0.5), Bm=(0.01, 0.0))
+    row = cdm.overtaking_volume(fit, capabilities=[0.0]).iloc[0]
+    assert row[["p_gains", "p_overtakes", "p_ahead_at_largest"]].eq(0.0).all()
+    assert row[["p_ahead_at_smallest", "p_falls_behind"]].eq(1.0).all()
+    assert np.isnan(row["median"])
+
+
+@pytest.mark.parametrize("capabilities", [[], [float("nan")], [0.1, float("inf")]])
+def test_capabilities_that_are_no_numbers_are_refused(known_fit, capabilities):
+    with pytest.raises(RequestError, match="one finite value of S"):
+        cdm.overtaking_volume(known_fit(50), capabilities=capabilities)
+
+
+@pytest.mark.parametrize("name", ["variant_claims", "overtaking_volume"])
+def test_one_law_for_both_variants_has_nothing_to_say_of_claims_on_them(one_law, name):
+    with pytest.raises(ModelError, match="the same rates for base and instruct"):
+        getattr(cdm, name)(one_law)
+
+
+def test_one_law_for_all_families_has_no_table_of_families(one_law):
+    with pytest.raises(ModelError, match="one set of rates for all families"):
+        cdm.family_estimates(one_law)
+
+
+def test_truth_of_the_overtaking_stands_beside_it(simulated_fit):
+    study = simulated_fit.study
+    names = [n for n in study.backbones.index if n in simulated_fit.posterior["backbone"]]
+    truth = true_rates(study, names)
+    S = 0.05
+    row = cdm.overtaking_volume(simulated_fit, capabilities=[S]).iloc[0]
+    A, B0, Bm = (truth[rate][1] - truth[rate][0] for rate in ("A", "B0", "Bm"))
+    smallest, largest = cdm.overtaking_volume(simulated_fit).attrs["volumes"]
+    lead = [A * S + (B0 - Bm * S) * np.log(v / study.volume_ref) for v in (smallest, largest)]
+    assert row["true_ahead_at_smallest"] == (lead[0] < 0)
+    assert row["true_ahead_at_largest"] == (lead[1] < 0)
 
 
 def test_true_contrasts_of_given_rates_are_those_of_their_cells():
     """Simulated rates may be a table: what is true of the population is the geometric mean over families."""
-    from bayescdm.paper.variants import _truth
-
     study = cdm.simulate(seed=1)
     names = list(study.backbones.index)
-    base, instruct = _truth(study, names)["A"]
+    base, instruct = true_rates(study, names)["A"]
     published = np.log(0.254 / 0.212)
     assert np.log(instruct / base) == pytest.approx(published, abs=1e-9)
     B = pd.Series(study.truth["B"])
     own = study.backbones["variant"] == "base"
-    assert _truth(study, names)["mean_B"][0] == pytest.approx(B[own[own].index].mean())
+    assert true_rates(study, names)["mean_B"][0] == pytest.approx(B[own[own].index].mean())

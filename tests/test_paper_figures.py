@@ -2,18 +2,22 @@
 
 import importlib
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from typer.testing import CliRunner
 
 import bayescdm as cdm
 from bayescdm import cli
 from bayescdm.datasets import paper_table
-from bayescdm.errors import RequestError
+from bayescdm.errors import ModelError, RequestError
 from bayescdm.paper import PaperFits, published_against_ours
+from bayescdm.paper.batch import true_composite
+from bayescdm.paper.figures import _no_family
 from bayescdm.paper.readers import figure_columns, readable_figures
 
 
@@ -49,6 +53,9 @@ def table(fits):
 
 def test_every_published_figure_has_a_row_and_each_row_a_figure_or_a_reason(table):
     published = paper_table("published_figures")
+    settings = published["analysis"].eq("batch-size")
+    assert settings.sum() == 12
+    published = published[~settings]
     asked = set(zip(published["analysis"], published["quantity"], published["subject"]))
     rows = list(zip(table["analysis"], table["quantity"], table["subject"]))
     assert len(set(rows)) == len(rows)
@@ -69,7 +76,74 @@ def test_figures_are_those_of_the_analyses(table, simulated_fit):
     assert one.at[("A", "Llama"), "true"] == pytest.approx(families.at[("Llama-3.2", "A"), "true"])
     assert one.at[("within_band", "Falcon3"), "ours"] == 1
     assert one.at[("within_band", "Qwen3"), "ours"] == 0
+    covered = one.loc[("covered", "Qwen3; 95 % nominal")]
+    assert covered["ours"] == pytest.approx(0.8)
+    assert covered["interval_90_lower"] < 0.5 < 0.95 < covered["interval_90_upper"]
     assert one.at[("elpd_difference", "held-out models, without − with Bm"), "ours"] != 0
+
+
+def test_every_figure_lies_in_its_interval_and_the_interval_has_a_kind(table):
+    bounded = table[table["interval_90_lower"].notna()]
+    inside = bounded["ours"].between(bounded["interval_90_lower"], bounded["interval_90_upper"])
+    assert inside.all(), bounded.loc[~inside, ["quantity", "subject"]]
+    assert (bounded["interval"] != "").all()
+    kinds = bounded.groupby("quantity")["interval"].unique()
+    assert kinds["mae"].tolist() == ["error of the law's draws"]
+    assert kinds["Bm"].tolist() == ["posterior"]
+    assert "standard errors" in kinds["elpd_difference"][0]
+    assert kinds["log2_batch"].tolist() == ["backbone"]
+    assert (table.loc[table["interval_90_lower"].isna(), "interval"] == "").all()
+
+
+def test_what_is_simulated_has_a_truth(table):
+    one = table.set_index(["quantity", "subject"])["true"]
+    for key in [
+        ("B0", "base"),
+        ("B0", "instruct"),
+        ("slope", "of the optimum on the composite"),
+        ("log2_batch", "Qwen2.5-72B at 50B tokens"),
+        ("log2_batch", "Qwen2.5-72B-Instruct at 50B tokens"),
+        ("p_larger", "composite: Qwen3-1.7B-Base > Falcon3-3B-Base"),
+        ("p_order", "A: Llama-3.2 > Gemma-2 > Falcon3 > Qwen3"),
+        ("theta", "one slope for all"),
+        ("mae", "Falcon3"),
+        ("mae", "base"),
+    ]:
+        assert np.isfinite(one[key]), key
+    assert one["slope", "of the optimum on the composite"] == 15.0
+    assert one["theta", "one slope for all"] == pytest.approx(0.23, abs=0.03)
+    ours = table.set_index(["quantity", "subject"]).loc[("theta", "one slope for all")]
+    assert ours["interval_90_lower"] < ours["true"] < ours["interval_90_upper"]
+    volumes = table[table["quantity"] == "overtaking_volume"]
+    assert len(volumes) == 3
+
+
+def test_a_true_optimum_is_that_of_the_simulated_losses(simulated_fit):
+    losses = cdm.simulate_batch_losses(simulated_fit.study, backbone_scale=0.0)
+    names = losses["backbone"].unique()
+    optimum = pd.DataFrame(losses.attrs["optimum"])
+    expected = losses.attrs["intercept"] + 15.0 * true_composite(
+        simulated_fit.study, names, optimum["volume"].unique()
+    )
+    assert expected.ravel() == pytest.approx(optimum["log2_batch"].to_numpy())
+
+
+def test_rates_that_rest_on_the_prior_or_on_one_backbone_are_marked(known_fit):
+    """The known prior is twice as wide as the posterior; one backbone of G has two volumes."""
+    table = published_against_ours(PaperFits(known_fit(500), None, None, None, dict.fromkeys(
+        ("pooled", "no_decay", "left_out"), "not made")))  # fmt: skip
+    codes = table.set_index(["quantity", "subject"])["rests_on"]
+    assert codes["Bm", "instruct"] == "few-volumes (1 backbone), one-backbone"
+    assert codes["B0", "base"] == ""
+    assert codes["A", "base"] == ""
+    fit = known_fit(500)
+    wide = fit.draws.copy()
+    wide["prior"] = fit.draws["posterior"].copy()
+    same = replace(fit, draws=wide)
+    table = published_against_ours(PaperFits(same, None, None, None, dict.fromkeys(
+        ("pooled", "no_decay", "left_out"), "not made")))  # fmt: skip
+    codes = table.set_index(["quantity", "subject"])["rests_on"]
+    assert codes["A", "base"].startswith("prior-dominated (1.00)")
 
 
 def test_lambda_is_compared_at_the_published_length(table):
@@ -86,7 +160,7 @@ def test_what_a_real_study_cannot_carry_is_said_plainly(known_fit):
     )
     table = published_against_ours(fits)
     why = (
-        table[table["published"].notna()]
+        table[table["published"].notna() | table["analysis"].eq("batch-size")]
         .groupby("analysis")["cannot"]
         .agg(lambda reasons: set(reasons) - {""})
     )
@@ -96,6 +170,63 @@ def test_what_a_real_study_cannot_carry_is_said_plainly(known_fit):
     assert "72B" in " ".join(why["absorption"])
     assert "not public" in " ".join(why["batch-size"] | why["loss"])
     assert table.query("analysis == 'absorption'")["ours"].notna().sum() == 1
+    transfer = " ".join(why["transfer"])
+    assert "12.5B tokens" in transfer
+    assert "samples" in transfer
+    families = table[table["analysis"] == "families"].groupby("subject")["cannot"].first()
+    assert families["Falcon3"] == "the study has no backbone of Falcon3"
+
+
+def test_a_family_without_runs_is_not_called_absent():
+    study = cdm.load_study("open-vlm")
+    assert _no_family(study, "Falcon3") == "Falcon3: 8 backbones, 8 scored, no run on a scored one"
+    assert _no_family(study, "Llama-9") == (
+        "the study has no backbone of Llama-9 (it has Llama-2, Llama-3, Llama-3.1, Llama-3.2)"
+    )
+
+
+def test_72b_models_that_are_held_out_beside_others_have_their_own_figure(known_fit):
+    """As in published figures, where a third large model is held out with them."""
+    names = {"f-base": "Qwen/Qwen2.5-72B", "f-instruct": "Qwen/Qwen2.5-72B-Instruct"}
+    made = known_fit(300)
+    weights = np.where(made.study.runs["recipe"] == "wide", 1.0, 0.0)
+    fit = known_fit(300, weights=weights)
+    study = replace(
+        fit.study,
+        text_scores=fit.study.text_scores.rename(names),
+        backbones=fit.study.backbones.rename(names),
+        runs=fit.study.runs.replace({"backbone": names}),
+    )
+    constant = fit.draws["constant_data"].to_dataset()
+    labels = [names.get(name, name) for name in constant["backbone"].to_numpy()]
+    tree = fit.draws.copy()
+    for group in ("constant_data", "posterior", "prior"):
+        tree[group] = xr.DataTree(fit.draws[group].to_dataset().assign_coords(backbone=labels))
+    renamed = replace(fit, draws=tree, study=study, capability=cdm.fit_capability(study, components=2))
+    table = published_against_ours(
+        PaperFits(renamed, renamed, None, None, {"no_decay": "x", "left_out": "x"})
+    )
+    own = table.query("analysis == 'absorption'").set_index("subject")
+    assert own.at["Qwen2.5-72B, both", "cannot"] == ""
+    assert own.index.str.startswith("all held out").sum() == 1
+
+
+def test_figures_up_to_8b_are_of_such_models(simulated_fit):
+    """Of the simulated roster four models have 9B or 10B, and two 30B parameters."""
+    fit = simulated_fit
+    runs = fit.study.fitted_runs
+    large = fit.study.backbones["params"].reindex(runs["backbone"]).to_numpy() > 4e10
+    constant = fit.draws["constant_data"].to_dataset()
+    tree = fit.draws.copy()
+    tree["constant_data"] = xr.DataTree(constant.assign(weight=("run", np.where(large, 0.0, 1.0))))
+    held = replace(fit, draws=tree)
+    table = cdm.compare_decay({"with Bm": held, "without Bm": held}).set_index(["law", "subject"])
+    assert table.at[("with Bm", "fitted"), "backbones"] == 32
+    assert table.at[("with Bm", "fitted, up to 8B"), "backbones"] == 26
+    S = fit.posterior["S"].mean(("chain", "draw"))
+    params = fit.study.backbones["params"]
+    small = S.sel(backbone=[n for n in S["backbone"].to_numpy() if params[n] <= 8e9])
+    assert table.at[("with Bm", "fitted, up to 8B"), "S_max"] == pytest.approx(float(small.max()))
 
 
 def test_readers_see_their_units_and_one_line_a_reason(table, fits, known_fit):
@@ -107,12 +238,26 @@ def test_readers_see_their_units_and_one_line_a_reason(table, fits, known_fit):
         ("pooled", "no_decay", "left_out"), "not made")))  # fmt: skip
     lines = readable_figures(bare).set_index("analysis")
     assert lines.at["transfer-coefficients", "figure"] == "40 published figures"
-    assert len(readable_figures(bare)) < 40
+    assert len(readable_figures(bare)) < 50
 
 
 def test_a_fit_of_another_study_is_refused(known_fit, simulated_fit):
     with pytest.raises(RequestError, match="the fit is of made by hand"):
         cdm.fit_paper(simulated_fit.study, fit=known_fit(50))
+
+
+def test_a_fit_of_one_law_for_all_is_refused_in_one_line(one_law):
+    with pytest.raises(ModelError, match="one set of rates for all families: give a partially pooled fit"):
+        cdm.fit_paper(one_law.study, fit=one_law)
+
+
+def test_seeds_are_checked_before_work_begins(fits):
+    for seed in (-1, 1.5):
+        with pytest.raises(RequestError, match="whole number"):
+            cdm.fit_paper("no such study is looked for", seed=seed)
+        with pytest.raises(RequestError, match="whole number"):
+            published_against_ours(fits, seed=seed)
+    assert CliRunner().invoke(cli.app, ["paper", "--seed", "-1"]).exit_code == 2
 
 
 def test_what_fails_is_kept_as_a_reason(known_fit, monkeypatch):

@@ -32,7 +32,8 @@ def without_one(known_fit):
 def drawn(name, simulated_fit, without_one):
     """Axes of one plot."""
     if name in ("plot_transfer", "plot_held_out_trajectories"):
-        found = getattr(plots, name)(without_one)
+        options = {"volume": 1e7} if name == "plot_transfer" else {}
+        found = getattr(plots, name)(without_one, **options)
     elif name == "plot_text_against_multimodal":
         found = plots.plot_text_against_multimodal(simulated_fit.study)
     elif name == "plot_batch_size":
@@ -81,7 +82,7 @@ def test_shrinkage_shows_posterior_means(simulated_fit):
 def test_unconverged_draws_are_stamped(known_fit):
     fit = known_fit(50)
     weights = np.where((fit.study.runs["backbone"] == "g-base").to_numpy(), 0.0, 1.0)
-    ax = plots.plot_transfer(known_fit(50, weights=weights))
+    ax = plots.plot_transfer(known_fit(50, weights=weights), volume=1e7)
     assert any("not\nconverged" in text.get_text() for text in ax.texts)
 
 

@@ -116,13 +116,30 @@ def test_derivative_of_the_projected_objective():
         np.testing.assert_allclose(search(vector)[1], numeric, rtol=1e-4, atol=1e-7)
 
 
+def test_coefficients_respond_to_the_direction_as_a_step_predicts():
+    """Where the next inner solution starts is right to second order."""
+    arrays, w = simulated_arrays(4, 3, recipes=2)
+    search = SphereSearch(pose(*arrays, delta=DELTA, penalty=PENALTY, weights=None)[0])
+    w = w / np.linalg.norm(w)
+    _, gradient = search(w)
+    theta = search.theta
+    step, response = search.newton_step(w, gradient)
+    off = []
+    for length in (1e-3, 1e-4):
+        trial = w + length * step / np.linalg.norm(step)
+        trial = trial / np.linalg.norm(trial)
+        off.append(np.abs(search.coefficients(trial) - theta - response @ (trial - w)).max())
+    assert off[0] < 1e-4
+    assert off[1] < off[0] / 30
+
+
 def test_steps_on_the_sphere_are_tangent_and_downhill():
     arrays, w = simulated_arrays(4, 6, recipes=2)
     search = SphereSearch(pose(*arrays, delta=DELTA, penalty=PENALTY, weights=None)[0])
     for vector in [w, *np.random.default_rng(0).normal(size=(8, 6))]:
         vector = vector / np.linalg.norm(vector)
         _, gradient = search(vector)
-        step = search.newton_step(vector, gradient)
+        step, _ = search.newton_step(vector, gradient)
         assert abs(step @ vector) < 1e-9 * np.linalg.norm(step)
         assert gradient @ step < 0
 

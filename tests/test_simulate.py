@@ -331,3 +331,29 @@ def test_parameters_that_leave_no_study_are_refused(parameters, message):
 def test_unknown_rates_name_the_nearest():
     with pytest.raises(NotFoundError, match="rate 'bm' is not known; did you mean 'Bm'"):
         simulate_from(seed=0, rates={"bm": RatePopulation(0.01)})
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, True])
+def test_seeds_that_are_none_are_refused(seed):
+    for make in (simulate, simulate_from):
+        with pytest.raises(RequestError, match="whole number"):
+            make(seed=seed)
+
+
+@pytest.mark.parametrize(
+    "count", ["n_families", "backbones_per_cell", "n_components", "n_text_benchmarks", "n_recipes"]
+)
+def test_counts_below_one_are_refused(count):
+    with pytest.raises(RequestError, match=f"{count} is 0: give at least 1"):
+        simulate_from(**{count: 0})
+
+
+def test_what_had_to_be_put_at_the_bounds_is_noted():
+    def clipped(study):
+        return [note.message for note in study.notes if note.code == "clipped"]
+
+    assert not clipped(simulate(seed=0))
+    study = simulate(seed=0, sigma=0.3, missing_runs=0.0)
+    at = int(study.runs["accuracy"].isin([0.0, 1.0]).sum())
+    assert at > 0
+    assert clipped(study) == [f"{at} accuracies beyond 0 or 1 put there: the truth has no such bounds"]

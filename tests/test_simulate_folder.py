@@ -138,3 +138,15 @@ def test_command_does_not_overwrite_unless_asked(tmp_path):
     assert command("--out", tmp_path / "a").exit_code == 0
     assert command("--out", tmp_path / "a").exit_code == 1
     assert command("--out", tmp_path / "a", "--overwrite").exit_code == 0
+
+
+def test_a_study_that_could_not_be_read_again_is_not_written(tmp_path):
+    """With almost all text scores missing a benchmark has one value, which reading refuses."""
+    folder = tmp_path / "study"
+    with pytest.raises(RequestError, match="too many text scores are missing"):
+        write_study(cdm.simulate(seed=0, missing_text=0.99), folder)
+    assert not folder.exists()
+    found = command("--missing-text", 0.99, "--out", folder)
+    assert found.exit_code == 1
+    assert not folder.exists()
+    assert command("--seed", -1, "--out", folder).exit_code == 2

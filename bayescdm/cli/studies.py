@@ -42,7 +42,7 @@ def check(
 @app.command()
 def datasets(as_json: AsJson = False) -> None:
     """List the packaged studies with counts and sources."""
-    from bayescdm.datasets import datasets as packaged
+    from bayescdm.datasets import list_datasets as packaged
     from bayescdm.wording import counted
 
     table = packaged()

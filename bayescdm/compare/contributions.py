@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from bayescdm.compare.benchmarks import coefficient_draws
 from bayescdm.compare.positions import position_draws
 from bayescdm.compare.tables import interval, summarised
 from bayescdm.errors import RequestError, unknown_name
@@ -100,7 +101,7 @@ def text_contributions(
     """
     names = family_members(fit, family)
     capability = fit.capability
-    weights = LawDraws.of(fit).direction(capability.scores.columns) @ capability.loadings.T
+    weights = coefficient_draws(fit)
     A = position_draws(fit, [family], volume=volume, seed=seed)["A"].to_numpy().reshape(-1, 1)
     scores = fit.study.text_scores.loc[names, list(capability.benchmarks)].dropna(how="all")
     rows = {FAMILY_MEAN: scores.mean(), **{str(name): scores.loc[name] for name in scores.index}}

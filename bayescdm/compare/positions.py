@@ -161,9 +161,9 @@ def compare_positions(
         ``family``, ``mode``, ``quantity``, ``backbones`` and ``runs`` that inform the fit; ``mean``, ``sd``
         and interval (``posterior_90_lower``, …); ``population`` (mean of the population's median rate);
         ``difference_mean`` from it with ``difference_posterior_90_lower`` and ``…_upper``, ``p_greater``;
-        ``separate``, ``separate_sd`` and ``why_none`` from `bayescdm.compare.separate_rates`; ``shrinkage``:
-        the share of the way from the separate estimate to the population that pooling has gone (1: all of
-        it; outside 0 to 1 where other families moved the estimate as well).
+        ``separate``, ``separate_sd``, ``why_code`` and ``why_none`` from `bayescdm.compare.separate_rates`;
+        ``shrinkage``: the share of the way from the separate estimate to the population that pooling has gone
+        (1: all of it; outside 0 to 1 where other families moved the estimate as well).
 
     Raises
     ------
@@ -201,6 +201,7 @@ def compare_positions(
         tables.append(pd.DataFrame({**labels, **columns}))
     table = pd.concat(tables, ignore_index=True)
     table = table.merge(separate_rates(fit, volume=volume), on=["family", "quantity"], how="left")
+    table["why_code"] = table["why_code"].fillna("no-run")
     table["why_none"] = table["why_none"].fillna("no run of the family informs the fit")
     way = table["population"] - table["separate"]
     table["shrinkage"] = ((table["mean"] - table["separate"]) / way).where(way.abs() > 1e-12)

@@ -20,6 +20,9 @@ __all__ = ["separate_rates"]
 
 #: Runs and backbones below which a family's own runs are not asked for a rate.
 FEWEST_RUNS, FEWEST_BACKBONES = 3, 2
+#: Range of S, and of ln D within recipes, that a slope needs: over a shorter one, errors of S and the
+#: backbones' intercepts pass for rates a hundredfold too large, with standard errors that exclude the truth.
+NARROW_CAPABILITY, NARROW_VOLUME = 0.05, float(np.log(1.5))
 #: Largest entry of I − X⁺X in the row of a coefficient that the data determine.
 ESTIMABLE = 1e-6
 
@@ -37,7 +40,10 @@ def separate_rates(fit: Fit, *, volume: float | None = None) -> pd.DataFrame:
     -------
     DataFrame, one row a family and quantity
         ``family``, ``quantity`` (``A``, ``B0``, ``Bm``, ``mean_B``), ``separate``, ``separate_sd`` (its
-        standard error), ``why_none``: why there is no estimate, empty where there is one.
+        standard error); ``why_code`` and ``why_none``: why there is no estimate, empty where there is one.
+        Codes: ``too-few`` (under three runs or two backbones), ``one-volume`` (no recipe with two),
+        ``narrow-volume`` (volumes within a recipe span less than a factor of 1.5), ``narrow-capability``
+        (S spans less than 0.05; mean B stays), ``not-told-apart`` (recipes and rates).
 
     Notes
     -----
@@ -59,10 +65,17 @@ def separate_rates(fit: Fit, *, volume: float | None = None) -> pd.DataFrame:
     runs = _informing_runs(fit, law)
     families = list(law.labels["family"])
     by_family = runs.groupby("family")
-    counts = pd.DataFrame({"runs": by_family.size(), "backbones": by_family["backbone"].nunique()})
-    counts = counts.reindex(families, fill_value=0)
-    volumes = runs[runs["volume_known"]].groupby(["family", "recipe"])["log_volume"].nunique()
-    several = set(volumes.index[volumes > 1].get_level_values("family"))
+    counts = pd.DataFrame(
+        {
+            "runs": by_family.size(),
+            "backbones": by_family["backbone"].nunique(),
+            "S_range": by_family["S"].agg(np.ptp),
+        }
+    )
+    volumes = runs[runs["volume_known"]].groupby(["family", "recipe"])["log_volume"]
+    several = set(volumes.nunique().loc[lambda n: n > 1].index.get_level_values("family"))
+    counts["volume_range"] = volumes.agg(np.ptp).groupby("family").max()
+    counts = counts.reindex(families).fillna(0)
     estimates = _least_squares(law, runs, families, several)
     shift = stated_log_volume(fit, volume)
     rows = []
@@ -77,10 +90,11 @@ def separate_rates(fit: Fit, *, volume: float | None = None) -> pd.DataFrame:
         }
         for quantity in QUANTITIES:
             weights = combinations[quantity]
-            why = _why_none(counts.loc[family], quantity, family in several, determined, weights)
+            code, why = _why_none(counts.loc[family], quantity, determined, weights)
             value, sd = (np.nan, np.nan) if why else (weights @ mean, np.sqrt(weights @ covariance @ weights))
-            rows.append((family, quantity, float(value), float(sd), why))
-    return pd.DataFrame(rows, columns=["family", "quantity", "separate", "separate_sd", "why_none"])
+            rows.append((family, quantity, float(value), float(sd), code, why))
+    columns = ["family", "quantity", "separate", "separate_sd", "why_code", "why_none"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _informing_runs(fit: Fit, law: LawDraws) -> pd.DataFrame:
@@ -144,13 +158,22 @@ def _least_squares(
 
 
 def _why_none(
-    counts: pd.Series, quantity: str, has_volumes: bool, determined: np.ndarray, weights: np.ndarray
-) -> str:
-    """Why a family's own runs give no estimate of a quantity; empty if they do."""
+    counts: pd.Series, quantity: str, determined: np.ndarray, weights: np.ndarray
+) -> tuple[str, str]:
+    """Code and reason why a family's own runs give no estimate of a quantity; empty if they do."""
     if counts["runs"] < FEWEST_RUNS or counts["backbones"] < FEWEST_BACKBONES:
-        return f"{counted(counts['runs'], 'run')} on {counted(counts['backbones'], 'backbone')}: too few"
-    if quantity != "A" and not has_volumes:
-        return "no recipe has runs of it at two volumes"
+        runs, backbones = counted(int(counts["runs"]), "run"), counted(int(counts["backbones"]), "backbone")
+        return "too-few", f"{runs} on {backbones}: too few"
+    if quantity != "A" and not counts["volume_range"]:
+        return "one-volume", "no recipe has runs of it at two volumes"
+    if quantity != "A" and counts["volume_range"] < NARROW_VOLUME:
+        factor = np.exp(counts["volume_range"])
+        return "narrow-volume", f"its volumes span a factor of {factor:.2f} within a recipe: too little"
+    if quantity != "mean_B" and counts["S_range"] < NARROW_CAPABILITY:
+        return (
+            "narrow-capability",
+            f"S of its backbones spans {counts['S_range']:.3f}: too little for a slope",
+        )
     if not determined[weights != 0].all():
-        return "recipes and rates cannot be told apart"
-    return ""
+        return "not-told-apart", "recipes and rates cannot be told apart"
+    return "", ""

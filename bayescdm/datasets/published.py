@@ -7,7 +7,7 @@ import pandas as pd
 from bayescdm.datasets.tables import read_sources, read_table
 from bayescdm.errors import unknown_name
 
-__all__ = ["PAPER_TABLES", "paper_table"]
+__all__ = ["PAPER_TABLES", "paper_table", "paper_tables"]
 
 #: Name → what the table holds.
 PAPER_TABLES = {
@@ -47,7 +47,8 @@ def paper_table(name: str) -> pd.DataFrame:
     ----------
     name : str
         ``roster``, ``text_benchmarks``, ``multimodal_benchmarks``, ``transfer_coefficients``,
-        ``rates_by_variant``, ``rates_by_family``, ``ablation``, ``training`` or ``published_figures``.
+        ``rates_by_variant``, ``rates_by_family``, ``ablation``, ``training`` or ``published_figures``; see
+        `paper_tables`.
 
     Returns
     -------
@@ -81,6 +82,22 @@ def paper_table(name: str) -> pd.DataFrame:
     table = read_table("paper", name)
     table["source"] = table["source"].map(read_sources("paper")["source"])
     return table
+
+
+def paper_tables() -> pd.DataFrame:
+    """List the published tables of the paper.
+
+    Returns
+    -------
+    DataFrame, one row a table
+        ``name``, for `paper_table`, and ``description``.
+
+    Examples
+    --------
+    >>> paper_tables()["name"].head(3).tolist()
+    ['roster', 'text_benchmarks', 'multimodal_benchmarks']
+    """
+    return pd.DataFrame({"name": list(PAPER_TABLES), "description": list(PAPER_TABLES.values())})
 
 
 def _published_figures() -> pd.DataFrame:

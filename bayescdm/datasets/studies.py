@@ -12,7 +12,7 @@ from bayescdm.errors import Note, RequestError, unknown_name
 from bayescdm.outliers import flag_text_outliers, outlier_notes
 from bayescdm.study import Study
 
-__all__ = ["datasets", "load_dataset"]
+__all__ = ["list_datasets", "load_dataset"]
 
 
 def load_dataset(name: str, *, benchmarks: str | Sequence[str] = "average") -> Study:
@@ -21,7 +21,7 @@ def load_dataset(name: str, *, benchmarks: str | Sequence[str] = "average") -> S
     Parameters
     ----------
     name : str
-        One of those that `datasets` lists.
+        One of those that `list_datasets` lists.
     benchmarks : str or sequence of str
         What a run's accuracy is: ``"average"`` over the benchmarks that all runs of its recipe share, one
         benchmark, a group of benchmarks, or a list of benchmarks. See `bayescdm.averaging.average_runs`.
@@ -46,7 +46,7 @@ def load_dataset(name: str, *, benchmarks: str | Sequence[str] = "average") -> S
     return _STUDIES[name][1](benchmarks)
 
 
-def datasets() -> pd.DataFrame:
+def list_datasets() -> pd.DataFrame:
     """List the packaged studies with counts and sources.
 
     Returns

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from bayescdm.compare.benchmarks import coefficient_draws
 from bayescdm.compare.tables import interval, summarised
 from bayescdm.datasets import paper_table
 from bayescdm.paper.claims import verdicts
-from bayescdm.predict import LawDraws
-from bayescdm.seeds import generator
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "OTHER",
     "coefficient_claims",
-    "coefficient_draws",
     "coefficients_by_category",
     "merged_coefficients",
 ]
@@ -48,13 +46,16 @@ def coefficients_by_category(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
     DataFrame, one row a benchmark
         ``category`` (``other`` where the paper's Table 5 has none), ``benchmark`` (all subsets of MMLU are
         one, ``MMLU``), ``subsets`` (how many), ``mean``, ``sd``, interval, ``p_tax`` = P(λ < 0);
-        ``published`` λ of Table 7 (mean over merged subsets; NaN where it has none). Categories by their
-        mean λ, largest first, and so within.
+        ``published`` λ of Table 7 (mean over merged subsets; NaN where it has none) and
+        ``published_at_our_length``, the same times the ratio of lengths. Categories by their mean λ, largest
+        first, and so within.
 
     Notes
     -----
-    The λ of merged subsets is the mean of theirs in each draw: what one point more in every subset adds, for
-    each of them. Table 7 of arXiv 2608.00013; λ > 0 and A > 0 together make a transfer, λ < 0 a tax.
+    Lengths differ: ours have Σ λ² = 1 over the benchmarks of the study, the paper's over its more than 200,
+    of which Table 7 lists 40. Only ``published_at_our_length`` compares with ``mean``. The λ of merged
+    subsets is the mean of theirs in each draw: what one point more in every subset adds, for each of them.
+    Table 7 of arXiv 2608.00013; λ > 0 and A > 0 together make a transfer, λ < 0 a tax.
 
     Examples
     --------
@@ -71,6 +72,7 @@ def coefficients_by_category(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
         }
     )
     table = table[[c for c in table if c != "published"] + ["published"]]
+    table["published_at_our_length"] = table["published"] / length_ratio(fit)
     of_category = table.groupby("category")["mean"].transform("mean")
     order = np.lexsort((-table["mean"], table["category"], -of_category))
     table = table.iloc[order].reset_index(drop=True)
@@ -91,14 +93,15 @@ def coefficient_claims(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
     Returns
     -------
     DataFrame, one row a benchmark of Table 7 that the study has, largest published |λ| first
-        ``benchmark``, ``category``, ``claim`` (``positive`` or ``tax``), ``published``, ``mean``, interval,
+        ``benchmark``, ``category``, ``claim`` (``positive`` or ``tax``), ``published`` and
+        ``published_at_our_length`` (times the ratio of lengths), ``mean``, interval,
         ``p_claim``, ``p_tax``, ``verdict`` (``survives``, ``undecided`` or ``refuted``); ``true`` λ of a
         simulated study, and ``holds`` (1 where the claim is true of it), NaN of a real one.
 
     Notes
     -----
-    Unlike `bayescdm.transfer_coefficients`, which takes the components as given, this knows that few
-    backbones determine them; see `bayescdm.paper.benchmarks.coefficient_draws`.
+    Intervals are those of `bayescdm.transfer_coefficients`: few backbones determine the components, and what
+    they leave open is in them. Signs, and so the verdicts, do not depend on the length of λ.
 
     Examples
     --------
@@ -120,6 +123,7 @@ def coefficient_claims(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
             "category": categories.reindex(names).to_numpy(),
             "claim": claims["regime"].to_numpy(),
             "published": claims["lambda"].to_numpy(float),
+            "published_at_our_length": claims["lambda"].to_numpy(float) / length_ratio(fit),
             "mean": values.mean(0),
             **interval(values, "posterior", prob),
             "p_claim": p_claim,
@@ -133,6 +137,15 @@ def coefficient_claims(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
     table = table.iloc[order].reset_index(drop=True)
     table.attrs = {**fit.facts(), "kind": "posterior", "prob": prob}
     return table
+
+
+def length_ratio(fit: Fit) -> float:
+    """Length of the published λ over that of our means, on the benchmarks that both have; NaN if none."""
+    published = paper_table("transfer_coefficients").set_index("benchmark")["lambda"]
+    own = pd.Series(coefficient_draws(fit).mean(0), fit.capability.benchmarks.to_numpy(object))
+    both = own.index.intersection(published.index)
+    length = float(np.linalg.norm(own.loc[both]))
+    return float(np.linalg.norm(published.loc[both])) / length if length else float("nan")
 
 
 def merged_coefficients(fit: Fit) -> tuple[np.ndarray, pd.DataFrame]:
@@ -154,33 +167,3 @@ def merged_coefficients(fit: Fit) -> tuple[np.ndarray, pd.DataFrame]:
     )
     labels = labels.reset_index()[["category", "benchmark", "subsets", "published"]]
     return np.stack(columns, axis=1), labels
-
-
-def coefficient_draws(fit: Fit, *, seed: int = 0) -> np.ndarray:
-    """Draw λ of every text benchmark, with what few backbones leave open of the loadings.
-
-    Parameters
-    ----------
-    fit : Fit
-    seed : int
-
-    Returns
-    -------
-    ndarray, (sample, benchmark)
-
-    Notes
-    -----
-    λ_i = γ_i·w. Given the component scores Z of the backbones that the components rest on, the loadings of a
-    benchmark are a regression of its scores on Z, known up to N(γ_i, σ_i²(ZᵀZ)⁻¹) with σ_i² its residual
-    variance; λ_i is known up to N(γ_i·w, σ_i²·wᵀ(ZᵀZ)⁻¹w) in each draw of w.
-    """
-    capability = fit.capability
-    w = LawDraws.of(fit).direction(capability.scores.columns)
-    Z = capability.scores.loc[capability.fitted_on].to_numpy(float)
-    scores = fit.study.text_scores.loc[capability.fitted_on, capability.benchmarks].to_numpy(float)
-    residual = scores - capability.mean - Z @ capability.loadings.T
-    freedom = np.maximum((~np.isnan(residual)).sum(0) - Z.shape[1] - 1, 1)
-    sd = np.sqrt(np.nansum(residual**2, axis=0) / freedom)
-    along = np.sqrt(np.einsum("sk,kl,sl->s", w, np.linalg.inv(Z.T @ Z), w))
-    noise = generator(seed, 7).standard_normal((len(w), len(sd)))
-    return w @ capability.loadings.T + along[:, None] * sd * noise

@@ -38,7 +38,8 @@ def text_against_multimodal(
     -------
     DataFrame, one row a quantity
         ``quantity`` (``spearman``, ``slope`` in points per point, ``intercept`` in fractions), ``value``
-        (every backbone with the same weight), ``mean``, interval, ``p_positive``, ``published`` (Figure 6),
+        (every backbone with the same weight, shared by its pairs), ``unweighted`` (every pair with the same
+        weight, as the paper has it), ``mean``, interval, ``p_positive``, ``published`` (Figure 6),
         ``backbones``, ``vlms``.
 
     Raises
@@ -74,11 +75,8 @@ def text_against_multimodal(
         "spearman": np.array([weighted_spearman(x, y, w) for w in weights]),
         **_lines(x, y, weights),
     }
-    even = 1 / (len(backbones) * np.bincount(codes)[codes])[None, :]
-    values = {
-        "spearman": weighted_spearman(x, y, even[0]),
-        **{k: v[0] for k, v in _lines(x, y, even).items()},
-    }
+    even = 1 / (len(backbones) * np.bincount(codes)[codes])
+    values, plain = _figures(x, y, even), _figures(x, y, np.full(len(pairs), 1 / len(pairs)))
     figures = paper_table("published_figures").query("analysis == 'text-against-multimodal'")
     published = figures.set_index("quantity")["value"].astype(float)
     # The paper prints the intercept in points.
@@ -88,7 +86,8 @@ def text_against_multimodal(
         rows.append(
             {
                 "quantity": quantity,
-                "value": float(values[quantity]),
+                "value": values[quantity],
+                "unweighted": plain[quantity],
                 "mean": float(found.mean()),
                 **single_interval(found, "posterior", prob),
                 "p_positive": float((found > 0).mean()),
@@ -168,6 +167,12 @@ def weighted_spearman(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> floa
     centred = [rank - np.average(rank, weights=weights) for rank in ranks]
     (xx, xy), (_, yy) = [[float((weights * a * b).sum()) for b in centred] for a in centred]
     return xy / np.sqrt(xx * yy) if xx > 0 and yy > 0 else float("nan")
+
+
+def _figures(x: np.ndarray, y: np.ndarray, weights: np.ndarray) -> dict[str, float]:
+    """Rank correlation and line of weighted pairs."""
+    line = {name: float(value[0]) for name, value in _lines(x, y, weights[None, :]).items()}
+    return {"spearman": float(weighted_spearman(x, y, weights)), **line}
 
 
 def _weighted_ranks(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from bayescdm.paper.fitting import held_out, law_error, law_of_runs
 from bayescdm.predict import LawDraws
 from bayescdm.study import Study
 from bayescdm.validate.predictive import run_predictive
+from bayescdm.wording import counted
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
@@ -35,6 +36,10 @@ __all__ = [
 LARGE = 40e9
 #: Volume at which the paper fixes D, in tokens.
 TRANSFER_VOLUME = 12.5e9
+#: Largest number of parameters of what Table 1 of the paper calls "up to 8B", whose sizes are rounded.
+SMALL = 8.5e9
+#: Subject of the fitted runs of such models.
+UP_TO_8B = "fitted, up to 8B"
 
 
 def refit_without_large(
@@ -90,15 +95,16 @@ def refit_without_large(
     return refitter.refit(fold)
 
 
-def transfer_at_volume(fit: Fit, *, volume: float = TRANSFER_VOLUME, prob: float = 0.95) -> pd.DataFrame:
+def transfer_at_volume(fit: Fit, *, volume: float | None = None, prob: float = 0.95) -> pd.DataFrame:
     """Predict held-out backbones at one volume, where the law is a line in capability.
 
     Parameters
     ----------
     fit : Fit
         From `refit_without_large`, or any fit without some backbones' runs.
-    volume : float
-        In the study's unit; runs at the nearest volume are compared.
+    volume : float, optional
+        In the study's unit; runs at the nearest volume are compared. By default the paper's 12.5B tokens,
+        for studies that count tokens.
     prob : float
         Probability of the equal-tailed intervals.
 
@@ -109,13 +115,14 @@ def transfer_at_volume(fit: Fit, *, volume: float = TRANSFER_VOLUME, prob: float
         ``mean`` of the law, ``error`` (mean − accuracy), the law's and a run's interval (``law_95_lower``, …,
         ``run_95_lower``, …), ``within_run`` (1 when the run lies in it); ``line``, ``line_error`` and
         ``line_95_lower``, ``line_95_upper``: the paper's own procedure, least squares of accuracy on S with a
-        band of ±z residual standard deviations. ``.attrs`` holds ``slope`` and ``slope_interval`` of the law
-        at that volume.
+        band of ±z residual standard deviations, ``within_line`` (1 when the run lies in it). ``.attrs`` holds
+        ``slope`` and ``slope_interval`` of the law at that volume.
 
     Raises
     ------
     RequestError
-        No run is held out.
+        No run is held out, fewer than two fitted runs are of the same recipe and volume, or no volume is
+        given and the study does not count tokens.
 
     Notes
     -----
@@ -131,7 +138,7 @@ def transfer_at_volume(fit: Fit, *, volume: float = TRANSFER_VOLUME, prob: float
     from scipy.stats import norm
 
     check_probability(prob)
-    runs, out = _at_volume(fit, volume)
+    runs, out = _at_volume(fit, _stated(fit.study, volume))
     law, predictive = law_of_runs(fit, runs), run_predictive(fit, runs)
     S, observed = predictive.capability.mean(1), runs["accuracy"].to_numpy(float)
     effects = _recipe_means(runs, out)
@@ -161,6 +168,7 @@ def transfer_at_volume(fit: Fit, *, volume: float = TRANSFER_VOLUME, prob: float
             "line_error": line - observed,
             f"line_{100 * prob:g}_lower": line - half,
             f"line_{100 * prob:g}_upper": line + half,
+            "within_line": (np.abs(line - observed) <= half).astype(int),
         }
     )
     slope = _slope(fit, float(runs["volume"].iloc[0]))
@@ -177,27 +185,29 @@ def transfer_at_volume(fit: Fit, *, volume: float = TRANSFER_VOLUME, prob: float
     return held
 
 
-def trajectory_errors(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
+def trajectory_errors(fit: Fit, *, backbones: Sequence[str] | None = None, prob: float = 0.9) -> pd.DataFrame:
     """Score the predicted trajectories of held-out backbones.
 
     Parameters
     ----------
     fit : Fit
         From `refit_without_large`, or any fit without some backbones' runs.
+    backbones : sequence of str, optional
+        Only these of the held-out ones.
     prob : float
         Probability of the equal-tailed intervals.
 
     Returns
     -------
     DataFrame, one row a held-out backbone, and ``all``
-        ``backbone``, ``runs``, ``capability``; ``mae`` of the law's posterior mean (a fraction) and the
-        interval of the law's error over draws; ``covered_run_90``, the share of runs in their own interval;
-        ``elpd``, the sum of their log predictive densities.
+        ``backbone``, ``runs``, ``capability``; ``mae`` of the law's posterior mean (a fraction);
+        ``mae_median`` and interval of the law's error over draws; ``covered_run_90``, the share of runs in
+        their own interval; ``elpd``, the sum of their log predictive densities.
 
     Raises
     ------
     RequestError
-        No run is held out.
+        No run is held out, or none of a backbone that is named.
 
     Examples
     --------
@@ -208,6 +218,11 @@ def trajectory_errors(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
     runs = fit.study.fitted_runs[held_out(fit)]
     if runs.empty:
         raise RequestError("the fit holds no run out; use refit_without_large, or validate")
+    if backbones is not None:
+        absent = [name for name in backbones if name not in set(runs["backbone"])]
+        if absent:
+            raise RequestError(f"the fit holds no run of {', '.join(absent)} out")
+        runs = runs[runs["backbone"].isin(backbones)]
     table = _errors(fit, runs, prob)
     table.attrs = {**fit.facts(), "kind": "law", "prob": prob}
     return table
@@ -226,8 +241,10 @@ def compare_decay(fits: Mapping[str, Fit], *, prob: float = 0.9) -> pd.DataFrame
     Returns
     -------
     DataFrame, one row a law and subject
-        ``law``, ``subject`` (``fitted``, ``held out``, and each held-out backbone), ``runs``, ``S_min`` and
-        ``S_max`` (posterior means), ``mae`` with the interval of the law's error over draws, ``elpd``
+        ``law``, ``subject`` (``fitted``; ``fitted, up to 8B``, the population of the paper's Table 1, where
+        such models were fitted; ``held out``, and each held-out backbone), ``backbones``, ``runs``,
+        ``S_min`` and ``S_max`` (posterior means), ``mae`` of the posterior mean, ``mae_median`` and interval
+        of the law's error over draws, ``elpd``
         (held-out runs: exact; fitted runs: PSIS-LOO, which flatters), ``elpd_difference`` from the first
         law and its standard error over runs, ``mae_difference``.
 
@@ -261,13 +278,15 @@ def compare_decay(fits: Mapping[str, Fit], *, prob: float = 0.9) -> pd.DataFrame
         pointwise = np.where(out, _pointwise(log_density), np.nan)
         pointwise[~out] = _loo(fit, log_density[~out])
         densities[law] = pointwise
-        for subject, rows in _subjects(runs, out).items():
+        small = fit.study.backbones["params"].reindex(runs["backbone"]).to_numpy(float) <= SMALL
+        for subject, rows in _subjects(runs, out, small).items():
             first = densities[next(iter(fits))][rows]
             difference = pointwise[rows] - first
             parts.append(
                 {
                     "law": law,
                     "subject": subject,
+                    "backbones": int(runs["backbone"][rows].nunique()),
                     "runs": int(rows.sum()),
                     "S_min": float(capability[rows].min()),
                     "S_max": float(capability[rows].max()),
@@ -291,6 +310,19 @@ def compare_decay(fits: Mapping[str, Fit], *, prob: float = 0.9) -> pd.DataFrame
     return table
 
 
+def _stated(study: Study, volume: float | None) -> float:
+    """Volume asked for, or the paper's where that is in the study's unit."""
+    if volume is None and study.volume_unit != "tokens":
+        raise RequestError(
+            f"the paper fixes D at {TRANSFER_VOLUME / 1e9:g}B tokens, and this study counts "
+            f"{study.volume_unit}: state a volume"
+        )
+    stated = TRANSFER_VOLUME if volume is None else float(volume)
+    if not 0 < stated < np.inf:
+        raise RequestError(f"volume {stated:g} is not a positive number")
+    return stated
+
+
 def _at_volume(fit: Fit, volume: float) -> tuple[pd.DataFrame, np.ndarray]:
     """Runs at the volume nearest to the one asked for, and which of them are held out."""
     runs, out = fit.study.fitted_runs, held_out(fit)
@@ -302,7 +334,12 @@ def _at_volume(fit: Fit, volume: float) -> tuple[pd.DataFrame, np.ndarray]:
     at = np.isclose(runs["volume"].to_numpy(float), nearest)
     recipes = runs["recipe"].isin(runs["recipe"][at & out]).to_numpy()
     if (at & recipes & ~out).sum() < 2:
-        raise RequestError(f"fewer than two fitted runs at {nearest:g} {fit.study.volume_unit}: no line")
+        names = ", ".join(f"'{name}'" for name in runs["recipe"][at & out].unique())
+        many = counted(int((at & recipes & ~out).sum()), "fitted run")
+        raise RequestError(
+            f"{many} at {nearest:g} {fit.study.volume_unit} under {names}, the recipe of what is held out: "
+            "a line needs two"
+        )
     return runs[at & recipes], out[at & recipes]
 
 
@@ -368,7 +405,13 @@ def _loo(fit: Fit, log_density: np.ndarray) -> np.ndarray:
         return np.asarray(az.loo(tree, pointwise=True).elpd_i).ravel()
 
 
-def _subjects(runs: pd.DataFrame, out: np.ndarray) -> dict[str, np.ndarray]:
-    """Rows of each subject: what was fitted, what was held out, and its backbones."""
+def _subjects(runs: pd.DataFrame, out: np.ndarray, small: np.ndarray) -> dict[str, np.ndarray]:
+    """Rows of each subject: what was fitted, the small models of it, what was held out, and its backbones."""
     names = runs["backbone"].to_numpy()
-    return {"fitted": ~out, "held out": out, **{str(n): out & (names == n) for n in pd.unique(names[out])}}
+    of_table_1 = {UP_TO_8B: ~out & small} if (~out & small).any() else {}
+    return {
+        "fitted": ~out,
+        **of_table_1,
+        "held out": out,
+        **{str(n): out & (names == n) for n in pd.unique(names[out])},
+    }

@@ -10,8 +10,10 @@ import pandas as pd
 from bayescdm.compare.families import compare_families, stated_log_volume
 from bayescdm.compare.separate import FEWEST_BACKBONES, separate_rates
 from bayescdm.datasets import paper_table
+from bayescdm.errors import ModelError
 from bayescdm.pointfit import point_fit, variable_projection
 from bayescdm.predict import LawDraws
+from bayescdm.predict.law import RATES
 from bayescdm.simulate.paper import TABLE_3_FAMILIES
 from bayescdm.study import VARIANTS, Study
 
@@ -41,8 +43,10 @@ def family_estimates(
     -------
     DataFrame, one row a family and quantity
         ``family``, ``quantity`` (``A``, ``B0``, ``Bm``, ``mean_B``), ``backbones``, ``runs``; ``separate``
-        and ``separate_sd``, least squares on the family's own runs; ``point``, the paper's objective on
-        them; ``pooled``, one law for all; ``mean``, ``sd`` and interval of the partially pooled posterior;
+        and ``separate_sd``, least squares on the family's own runs (``why_none``: why there is none, see
+        `bayescdm.separate_rates`); ``point``, the paper's objective on them; ``pooled``, one law for all;
+        ``mean``, ``sd`` and interval of the partially pooled posterior; ``prior_sd_ratio``, its sd over the
+        prior's, near 1 where the runs say little (absent where the fit has no prior draws);
         ``shrinkage``, how far the posterior mean lies from the separate estimate (0) towards the pooled one
         (1), NaN where those agree within the separate estimate's error; ``published`` (Table 3; NaN where
         it has no such family); ``true`` of a simulated study.
@@ -50,7 +54,7 @@ def family_estimates(
     Raises
     ------
     ModelError
-        The fit's model is not a transfer model.
+        The fit's model is not a transfer model, or has one set of rates for all families.
 
     Notes
     -----
@@ -62,6 +66,7 @@ def family_estimates(
     >>> import bayescdm as cdm
     >>> cdm.family_estimates(cdm.fit("simulated-paper")).query("quantity == 'A'")  # doctest: +SKIP
     """
+    check_varied(fit)
     table = compare_families(fit, volume=volume, prob=prob)
     separate = separate_rates(fit, volume=volume).set_index(["family", "quantity"]).loc[_keys(table)]
     shift = stated_log_volume(fit, volume)
@@ -69,7 +74,8 @@ def family_estimates(
     table = table.assign(
         separate=separate["separate"].to_numpy(),
         separate_sd=separate["separate_sd"].to_numpy(),
-        point=_point_fits(fit, table, shift),
+        why_none=separate["why_none"].to_numpy(),
+        point=np.where(separate["why_none"] == "", _point_fits(fit, table, shift), np.nan),
         pooled=[together[quantity].get(family, np.nan) for family, quantity in _keys(table)],
     )
     distance = table["pooled"] - table["separate"]
@@ -77,12 +83,31 @@ def family_estimates(
     table["shrinkage"] = ((table["mean"] - table["separate"]) / distance).where(clear)
     table["published"] = _published(table)
     table["true"] = _true(fit.study, table, shift)
-    first = ["family", "quantity", "backbones", "runs", "separate", "separate_sd", "point", "pooled"]
+    first = [
+        "family",
+        "quantity",
+        "backbones",
+        "runs",
+        "separate",
+        "separate_sd",
+        "why_none",
+        "point",
+        "pooled",
+    ]
     last = ["shrinkage", "published", "true"]
     middle = [column for column in table if column not in (*first, *last)]
     ordered = table[[*first, *middle, *last]]
     ordered.attrs = dict(table.attrs)
     return ordered
+
+
+def check_varied(fit: Fit) -> None:
+    """Raise a ModelError for a model in which all families and both variants have the same rates."""
+    law = LawDraws.of(fit)
+    if not any((law[rate] != law[rate][:, :1, :1]).any() for rate in RATES):
+        raise ModelError(
+            f"model '{fit.model}' has one set of rates for all families: give a partially pooled fit"
+        )
 
 
 def _keys(table: pd.DataFrame) -> list[tuple[str, str]]:

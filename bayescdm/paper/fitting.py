@@ -59,11 +59,13 @@ def law_error(law: np.ndarray, observed: np.ndarray, prob: float) -> dict[str, f
     Returns
     -------
     dict of str to float
-        ``mae`` of the posterior mean, and the interval of the error over draws.
+        ``mae`` of the posterior mean; ``mae_median`` and interval of the error over draws. No draw errs less
+        than their mean on average, so that the interval may lie above ``mae``; the median lies in it.
     """
     error = np.abs(law - observed[:, None]).mean(0)
     return {
         "mae": float(np.abs(law.mean(1) - observed).mean()),
+        "mae_median": float(np.median(error)),
         **single_interval(error, "law", prob),
     }
 
@@ -80,9 +82,9 @@ def fit_error(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
     Returns
     -------
     DataFrame, one row a group of runs: ``all``, ``base``, ``instruct``, then each family
-        ``group``, ``backbones``, ``runs``; ``mae``, of the law's posterior mean, a fraction, and the interval
-        of the law's error over draws (``law_90_lower``, …); ``mae_with_intercepts``, with each backbone's
-        own intercept; ``point_mae``, of the paper's point fit to the same runs.
+        ``group``, ``backbones``, ``runs``; ``mae``, of the law's posterior mean, a fraction; ``mae_median``
+        and interval of the law's error over draws (``law_90_lower``, …); ``mae_with_intercepts``, with each
+        backbone's own intercept; ``point_mae``, of the paper's point fit to the same runs.
 
     Notes
     -----

@@ -41,15 +41,18 @@ CAPABILITY = "capability S"
 ACCURACY = "accuracy"
 
 
-def plot_transfer(fit: Fit, *, volume: float = 12.5e9, prob: float = 0.95, ax: Axes | None = None) -> Axes:
+def plot_transfer(
+    fit: Fit, *, volume: float | None = None, prob: float = 0.95, ax: Axes | None = None
+) -> Axes:
     """Plot the line of transfer at one volume, and the held-out backbones beside it.
 
     Parameters
     ----------
     fit : Fit
         From `refit_without_large`.
-    volume : float
-        In the study's unit; that of the nearest runs is shown.
+    volume : float, optional
+        In the study's unit; that of the nearest runs is shown. By default the paper's 12.5B tokens, for
+        studies that count tokens.
     prob : float
         Probability of the bands.
     ax : Axes, optional
@@ -61,7 +64,7 @@ def plot_transfer(fit: Fit, *, volume: float = 12.5e9, prob: float = 0.95, ax: A
     Raises
     ------
     RequestError
-        No run is held out.
+        As for `transfer_at_volume`.
 
     Notes
     -----
@@ -339,7 +342,9 @@ def plot_text_against_multimodal(
     slope = table.loc["slope"]
     ax.set_title(
         f"Spearman ρ {rho['value']:.2f} [{rho[lower]:.2f}, {rho[upper]:.2f}], "
-        f"slope {slope['value']:.2f} [{slope[lower]:.2f}, {slope[upper]:.2f}], {100 * prob:g} % intervals",
+        f"slope {slope['value']:.2f} [{slope[lower]:.2f}, {slope[upper]:.2f}], {100 * prob:g} % intervals\n"
+        f"each of {rho['backbones']} backbones has the same weight; "
+        f"ρ of the {rho['vlms']} points as they stand {rho['unweighted']:.2f}",
         fontsize=9,
     )
     _finish(ax, f"mean text score; {study.name}", ACCURACY)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from bayescdm.intervals import interval_columns
+from bayescdm.paper.figures import figure_interval
 from bayescdm.tables import Column, written
-from bayescdm.wording import counted, interval_label
+from bayescdm.wording import counted, short_count
 
 __all__ = ["figure_columns", "readable_figures"]
 
@@ -16,6 +16,7 @@ READERS = {
     "accuracy per ln D": ("points per ln D", 100.0),
     "accuracy per score and ln D": ("points per score and ln D", 100.0),
     "yes = 1": ("1 = yes", 1.0),
+    "share of runs": ("% of runs", 100.0),
 }
 
 
@@ -37,8 +38,10 @@ def figure_columns(prob: float) -> list[Column]:
         Column("unit", "unit"),
         Column("published", "published"),
         Column("ours", "ours"),
-        Column(interval_label("posterior", prob), "interval"),
+        Column(f"{100 * prob:g} % interval", "ends"),
+        Column("of", "interval"),
         Column("truth", "true"),
+        Column("rests on", "rests_on"),
         Column("cannot, because", "cannot"),
     ]
 
@@ -56,11 +59,11 @@ def readable_figures(table: pd.DataFrame) -> pd.DataFrame:
     DataFrame, one row a figure, one for all figures of an analysis that are missing for one reason
         Columns of `figure_columns`, all text.
     """
-    lower, upper = interval_columns("posterior", table.attrs["prob"])
+    lower, upper = figure_interval(table.attrs["prob"])
     rows = []
     for (analysis, why), own in table.groupby(["analysis", "cannot"], sort=False):
         if why and len(own) > 1:
-            many = counted(len(own), "published figure")
+            many = counted(int(own["published"].notna().sum()), "published figure")
             rows.append({"analysis": analysis, "figure": many, "cannot": why})
             continue
         for row in own.to_dict("records"):
@@ -69,12 +72,14 @@ def readable_figures(table: pd.DataFrame) -> pd.DataFrame:
             rows.append(
                 {
                     "analysis": analysis,
-                    "figure": f"{row['quantity'].replace('_', ' ')}: {row['subject']}",
+                    "figure": f"{row['quantity'].replace('_', ' ')}: {row['subject']}".strip(": "),
                     "unit": unit,
                     "published": _figure(factor * row["published"], unit),
                     "ours": _figure(factor * row["ours"], unit),
-                    "interval": "" if pd.isna(low) else f"{_figure(low, unit)} to {_figure(high, unit)}",
+                    "ends": "" if pd.isna(low) else f"{_figure(low, unit)} to {_figure(high, unit)}",
+                    "interval": row["interval"],
                     "true": _figure(factor * row["true"], unit),
+                    "rests_on": row["rests_on"],
                     "cannot": why,
                 }
             )
@@ -90,6 +95,8 @@ def _figure(value: float, unit: str) -> str:
         return ""
     if unit == "probability":
         return written(value, "probability")
+    if unit == "volume":
+        return short_count(value)
     if abs(value) >= 1000:
         return written(value, "count")
     if unit in ("count", "samples", "1 = yes"):

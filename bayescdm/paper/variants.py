@@ -11,7 +11,8 @@ import pandas as pd
 from bayescdm.compare.families import ALL_FAMILIES, population_rate, stated_volume
 from bayescdm.compare.tables import single_interval
 from bayescdm.datasets import paper_table
-from bayescdm.intervals import check_probability, interval_columns
+from bayescdm.errors import ModelError, RequestError
+from bayescdm.intervals import check_probability
 from bayescdm.paper.claims import verdicts
 from bayescdm.predict import LawDraws
 from bayescdm.predict.law import RATES
@@ -20,7 +21,7 @@ from bayescdm.study import VARIANTS, Study
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["overtaking_volume", "population_draws", "variant_claims"]
+__all__ = ["overtaking_volume", "population_draws", "true_rates", "variant_claims", "variant_rates"]
 
 #: Quantity → what section 4.2 claims of instruct against base.
 CLAIMS = {
@@ -28,6 +29,8 @@ CLAIMS = {
     "Bm": ("Bm of instruct > Bm of base", "instruct"),
     "mean_B": ("mean B of base > mean B of instruct", "base"),
 }
+#: Share of draws that must cross within the observed volumes before a volume is stated.
+FEWEST_CROSSINGS = 0.1
 
 
 def variant_claims(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
@@ -52,7 +55,7 @@ def variant_claims(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
     Raises
     ------
     ModelError
-        The model has no population of families.
+        The model has no population of families, or the same rates for base and instruct.
 
     Notes
     -----
@@ -68,7 +71,7 @@ def variant_claims(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
     check_probability(prob)
     draws = population_draws(fit)
     published = paper_table("rates_by_variant").set_index("variant")
-    truth = _truth(fit.study, list(LawDraws.of(fit).backbones))
+    truth = true_rates(fit.study, list(LawDraws.of(fit).backbones))
     rows = []
     for quantity, (claim, greater) in CLAIMS.items():
         base, instruct = draws[quantity].T
@@ -101,7 +104,7 @@ def variant_claims(fit: Fit, *, prob: float = 0.9) -> pd.DataFrame:
 def overtaking_volume(
     fit: Fit, *, capabilities: Sequence[float] | None = None, prob: float = 0.9
 ) -> pd.DataFrame:
-    """Posterior of the data volume at which Base overtakes Instruct, at equal capability.
+    """Say where Base is ahead of Instruct at equal capability, and at which observed volume it overtakes.
 
     Parameters
     ----------
@@ -115,22 +118,29 @@ def overtaking_volume(
     Returns
     -------
     DataFrame, one row a value of S
-        ``S``; ``p_overtakes``, the probability that base gains on instruct with volume at all;
-        ``p_ahead_at_least`` and ``p_ahead_at_most``, that base is ahead at the smallest and the largest
-        observed volume; ``median`` and interval of the volume from which on base is ahead, in the study's
-        unit, where "never" counts as infinite.
+        ``S``; ``p_ahead_at_smallest`` and ``p_ahead_at_largest``, the probability that base is ahead at the
+        smallest and the largest observed volume; ``p_overtakes``, that it is behind at the smallest and ahead
+        at the largest; ``p_falls_behind``, the contrary; ``p_gains``, that base gains on instruct with
+        volume. ``median`` and interval of the volume at which base overtakes, in the study's unit, given that
+        it does between those two; NaN where fewer than a tenth of the draws do. Of a simulated study
+        ``true_ahead_at_smallest``, ``true_ahead_at_largest`` (1 where base is ahead in truth) and
+        ``true_volume`` (NaN outside the observed volumes); NaN of a real one.
 
     Raises
     ------
     ModelError
-        The model has no population of families.
+        The model has no population of families, or the same rates for base and instruct.
+    RequestError
+        A value of S is not finite, there is none, or no run has a known volume.
 
     Notes
     -----
     With Δ = instruct − base of a typical family, instruct is ahead by ΔA·S + (ΔB0 − ΔBm·S)·ln(D/D_ref): base
-    overtakes at ln(D/D_ref) = −ΔA·S / (ΔB0 − ΔBm·S) where that slope is negative, and never otherwise. Both
-    variants share the baseline at S = 0 and D_ref. Section 4.2 of arXiv 2608.00013 says that base wins at
-    large volumes and high capability, without a volume.
+    overtakes at ln(D/D_ref) = −ΔA·S / (ΔB0 − ΔBm·S) where that slope is negative. Both variants share the
+    baseline, so that they are equal at S = 0 and D_ref whatever the data say: near S = 0 the crossing lies
+    near D_ref by construction. No volume outside the observed ones is stated, since a ratio of two small
+    differences goes anywhere. Section 4.2 of arXiv 2608.00013 says that base wins at large volumes and high
+    capability, without a volume.
 
     Examples
     --------
@@ -139,44 +149,78 @@ def overtaking_volume(
     """
     check_probability(prob)
     law = LawDraws.of(fit)
-    rates = {rate: population_rate(law, rate) for rate in RATES}
-    delta = {rate: values[:, 1] - values[:, 0] for rate, values in rates.items()}
+    delta = {rate: values[:, 1] - values[:, 0] for rate, values in variant_rates(fit).items()}
     if capabilities is None:
         known = law["S"].mean(0)[law.positions("backbone", law.backbones)]
         capabilities = [float(value) for value in np.quantile(known, [0.1, 0.5, 0.9])]
+    if not len(capabilities) or not np.isfinite(capabilities).all():
+        raise RequestError(f"capabilities {list(capabilities)}: give one finite value of S at least")
+    if not np.isfinite(law.volumes).all():
+        raise RequestError("no run has a known volume: nothing is observed of what volume does")
     reference = stated_volume(fit, None)
-    smallest, largest = law.volumes
-    tail = (1 - prob) / 2
-    lower, upper = interval_columns("posterior", prob)
+    truth = true_rates(fit.study, list(law.backbones))
+    true_delta = {rate: np.array([truth[rate][1] - truth[rate][0]]) for rate in RATES}
     rows = []
-    for S in capabilities:
-        gap, gain = delta["A"] * S, delta["B0"] - delta["Bm"] * S
-        with np.errstate(divide="ignore", over="ignore"):
-            volume = np.where(gain < 0, reference * np.exp(-gap / gain), np.inf)
-        ahead = {at: gap + gain * np.log(at / reference) < 0 for at in (smallest, largest)}
-        # Interpolation between infinities is no number, so quantiles are draws.
-        low, median, high = np.quantile(volume, [tail, 0.5, 1 - tail], method="inverted_cdf")
+    for S in map(float, capabilities):
+        first, last, gain, volume = _lead(delta, S, law.volumes, reference)
+        overtakes = (first > 0) & (last < 0)
+        crossings = volume[overtakes] if overtakes.mean() >= FEWEST_CROSSINGS else np.array([np.nan])
+        true_first, true_last, _, true_volume = (
+            float(value[0]) for value in _lead(true_delta, S, law.volumes, reference)
+        )
+        inside = true_first > 0 > true_last
         rows.append(
             {
-                "S": float(S),
-                "p_overtakes": float((gain < 0).mean()),
-                "p_ahead_at_least": float(ahead[smallest].mean()),
-                "p_ahead_at_most": float(ahead[largest].mean()),
-                "median": float(median),
-                lower: float(low),
-                upper: float(high),
+                "S": S,
+                "p_ahead_at_smallest": float((first < 0).mean()),
+                "p_ahead_at_largest": float((last < 0).mean()),
+                "p_overtakes": float(overtakes.mean()),
+                "p_falls_behind": float(((first < 0) & (last > 0)).mean()),
+                "p_gains": float((gain < 0).mean()),
+                "median": float(np.median(crossings)),
+                **single_interval(crossings, "posterior", prob),
+                "true_ahead_at_smallest": float(true_first < 0) if np.isfinite(true_first) else np.nan,
+                "true_ahead_at_largest": float(true_last < 0) if np.isfinite(true_last) else np.nan,
+                "true_volume": true_volume if inside else np.nan,
             }
         )
     table = pd.DataFrame(rows)
-    table.attrs = {**fit.facts(), "kind": "posterior", "prob": prob, "volumes": [smallest, largest]}
+    table.attrs = {**fit.facts(), "kind": "posterior", "prob": prob, "volumes": list(law.volumes)}
     table.attrs["family"] = ALL_FAMILIES
     return table
 
 
-def population_draws(fit: Fit) -> dict[str, np.ndarray]:
-    """A and Bm of a typical family and mean B of the backbones, each (sample, variant)."""
-    law = LawDraws.of(fit)
-    draws = {rate: population_rate(law, rate) for rate in ("A", "Bm")}
+def variant_rates(fit: Fit, *, group: str = "posterior") -> dict[str, np.ndarray]:
+    """A, B0 and Bm of a typical family by variant, each (sample, variant).
+
+    Raises
+    ------
+    ModelError
+        The model has no population of families, or the same rates for base and instruct.
+    """
+    law = LawDraws.of(fit, group=group)
+    rates = {rate: population_rate(law, rate) for rate in RATES}
+    if not any(np.diff(values).any() for values in rates.values()):
+        raise ModelError(
+            f"model '{fit.model}' has the same rates for base and instruct: nothing to say of a claim on them"
+        )
+    return rates
+
+
+def _lead(
+    delta: dict[str, np.ndarray], S: float, volumes: tuple[float, float], reference: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Lead of instruct at two volumes, its slope in ln D, and the volume where it is 0, (sample,) each."""
+    gap, gain = delta["A"] * S, delta["B0"] - delta["Bm"] * S
+    first, last = (gap + gain * np.log(at / reference) for at in volumes)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        return first, last, gain, reference * np.exp(-gap / gain)
+
+
+def population_draws(fit: Fit, *, group: str = "posterior") -> dict[str, np.ndarray]:
+    """Rates of a typical family and mean B of the backbones, each (sample, variant)."""
+    law = LawDraws.of(fit, group=group)
+    draws = variant_rates(fit, group=group)
     names = law.backbones
     labels = fit.study.backbones.loc[names]
     family, at = law.positions("family", labels["family"]), law.positions("backbone", names)
@@ -186,14 +230,14 @@ def population_draws(fit: Fit) -> dict[str, np.ndarray]:
     return {**draws, "mean_B": np.stack(means, axis=1)}
 
 
-def _truth(study: Study, backbones: list[str]) -> dict[str, tuple[float, float]]:
+def true_rates(study: Study, backbones: list[str]) -> dict[str, tuple[float, float]]:
     """What is true of a simulated study by quantity, (base, instruct); NaN of a real one."""
     truth = study.truth
     if not truth:
-        return dict.fromkeys(CLAIMS, (np.nan, np.nan))
+        return dict.fromkeys((*RATES, "mean_B"), (np.nan, np.nan))
     cells = study.backbones.loc[backbones]
     values: dict[str, tuple[float, float]] = {}
-    for rate in ("A", "Bm"):
+    for rate in RATES:
         if f"{rate}_population" in truth:
             half = 0.5 * truth[f"{rate}_contrast"]
             middle = truth[f"{rate}_population"]

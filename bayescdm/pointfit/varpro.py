@@ -10,6 +10,8 @@ from bayescdm.pointfit.objective import DELTA, LOWER, PENALTY, Problem, Solution
 DAMPING = 1e-9
 #: Steps of the inner solution; ten are common, and only what the runs hardly determine takes many.
 MOST_STEPS = 1000
+#: Steps of it that tell which of several starts is the best; descents solve it in full.
+RANKING_STEPS = 3
 #: Relative gradient on the sphere that counts as stationary.
 STATIONARY = 1e-6
 
@@ -92,13 +94,13 @@ class SphereSearch:
         self.theta = np.maximum(problem.typical, problem.lower)
         self.evaluations = 0
 
-    def __call__(self, vector: np.ndarray) -> tuple[float, np.ndarray]:
+    def __call__(self, vector: np.ndarray, most_steps: int = MOST_STEPS) -> tuple[float, np.ndarray]:
         """Objective and gradient at w = vector/‖vector‖."""
         self.evaluations += 1
         norm = np.linalg.norm(vector)
         w = vector / norm
         X, rates = self.problem.design(w)
-        self.theta = _solve_convex(self.problem, X, rates, self.theta)
+        self.theta = _solve_convex(self.problem, X, rates, self.theta, most_steps)
         residuals, absorption = X @ self.theta - self.problem.accuracy, rates @ self.theta
         slope = self.problem.gradient_of_w(self.theta, residuals, absorption)
         return self.problem.objective(residuals, absorption), (slope - (slope @ w) * w) / norm
@@ -112,7 +114,7 @@ class SphereSearch:
         """Each direction or its antipode, whichever has the lower objective, and that objective."""
         units = directions / np.linalg.norm(directions, axis=1, keepdims=True)
         pairs = np.stack([units, -units], axis=1)
-        values = np.array([[self(w)[0] for w in pair] for pair in pairs])
+        values = np.array([[self(w, RANKING_STEPS)[0] for w in pair] for pair in pairs])
         better = values.argmin(axis=1)
         rows = np.arange(len(units))
         return pairs[rows, better], values[rows, better]
@@ -144,10 +146,13 @@ class SphereSearch:
             size = np.linalg.norm(gradient)
             if size <= STATIONARY * (current + nothing):
                 return current, w, True
-            step = self.newton_step(w, gradient)
+            theta = self.theta
+            step, response = self.newton_step(w, gradient)
             step *= min(1, 0.5 / np.linalg.norm(step))
             for length in 0.5 ** np.arange(12):
                 trial = (w + length * step) / np.linalg.norm(w + length * step)
+                # To first order the coefficients at `trial` are known: the inner solution starts there.
+                self.theta = np.maximum(theta + response @ (trial - w), self.problem.lower)
                 reached, slope = self(trial)
                 if reached <= current + 1e-4 * length * float(gradient @ step):
                     break
@@ -157,8 +162,10 @@ class SphereSearch:
             w, current, gradient = trial, reached, slope
         return current, w, False
 
-    def newton_step(self, w: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def newton_step(self, w: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Tangent step at w, where `self.theta` solves the inner problem; downhill whatever the curvature.
+
+        Beside it the derivative of the coefficients by w, (coefficient, component).
 
         The curvature of the projected objective is the Schur complement of the joint one in (w, free
         coefficients), less the curvature of the sphere (Absil, Mahony and Sepulchre 2008, section 5.3).
@@ -180,16 +187,20 @@ class SphereSearch:
         free = (theta > problem.lower) & (np.diag(of_theta) > 0)
         held = of_theta[np.ix_(free, free)]
         held[np.diag_indices_from(held)] *= 1 + DAMPING
-        hessian = of_w - mixed[:, free] @ np.linalg.solve(held, mixed[:, free].T)
+        response = np.zeros((len(theta), len(w)))
+        response[free] = -np.linalg.solve(held, mixed[:, free].T)
+        hessian = of_w + mixed @ response
         full = problem.gradient_of_w(theta, residuals, absorption)
         tangent = np.linalg.svd(w[None, :])[2][1:].T
         values, vectors = np.linalg.eigh(tangent.T @ hessian @ tangent - (full @ w) * np.eye(len(w) - 1))
         sizes = np.maximum(np.abs(values), 1e-8 * np.abs(values).max() + np.linalg.norm(gradient) * 1e-3)
         basis = tangent @ vectors
-        return -basis @ ((basis.T @ gradient) / sizes)
+        return -basis @ ((basis.T @ gradient) / sizes), response
 
 
-def _solve_convex(problem: Problem, X: np.ndarray, rates: np.ndarray, start: np.ndarray) -> np.ndarray:
+def _solve_convex(
+    problem: Problem, X: np.ndarray, rates: np.ndarray, start: np.ndarray, most_steps: int = MOST_STEPS
+) -> np.ndarray:
     """Minimise the objective over (A, B0, Bm, baselines) at fixed w.
 
     Newton steps within an active set of bounds, each followed to the exact minimum of the piecewise
@@ -204,7 +215,7 @@ def _solve_convex(problem: Problem, X: np.ndarray, rates: np.ndarray, start: np.
     tolerance = 1e-12 * delta * np.sqrt(weights.sum())
     theta, newton = start, True
     residuals, absorption = X @ theta - problem.accuracy, rates @ theta
-    for _ in range(MOST_STEPS):
+    for _ in range(most_steps):
         gradient = shrink * problem.gradient_of_coefficients(X, rates, residuals, absorption)
         at_bound = theta <= problem.lower
         free = ~(at_bound & (gradient > 0))

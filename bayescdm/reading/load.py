@@ -61,7 +61,7 @@ def load_study(path_or_name: str | Path, *, benchmarks: str | Sequence[str] | No
     ----------
     path_or_name : str or Path
         A folder with ``text_scores`` and ``runs`` (csv, tsv, txt, xlsx or parquet) and, where wanted,
-        ``study.toml``; or a name that `bayescdm.datasets.datasets` lists. A folder of that name wins.
+        ``study.toml``; or a name that `bayescdm.list_datasets` lists. A folder of that name wins.
     benchmarks : str or sequence of str, optional
         What a run's accuracy is: ``"average"`` over the benchmarks that all runs of its recipe share, one
         benchmark, a group, or a list of benchmarks. By default what ``study.toml`` says, or the average.
@@ -239,14 +239,14 @@ def read_files(folder: Path) -> StudyFiles:
 
 def _load_packaged(name: str, benchmarks: str | Sequence[str]) -> Study:
     """A packaged study; the error says that there is no such folder either."""
-    from bayescdm.datasets import datasets, load_dataset
+    from bayescdm.datasets import list_datasets, load_dataset
 
     try:
         return load_dataset(name, benchmarks=benchmarks)
     except NotFoundError as error:
         if "packaged study" not in str(error):
             raise
-        raise unknown_name("folder or packaged study", name, datasets()["name"]) from None
+        raise unknown_name("folder or packaged study", name, list_datasets()["name"]) from None
 
 
 def _find(folder: Path, stem: str, findings: Findings) -> Path | None:

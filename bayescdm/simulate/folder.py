@@ -40,7 +40,8 @@ def write_study(study: Study, folder: str | Path, *, overwrite: bool = False) ->
     Raises
     ------
     RequestError
-        The study is not simulated, or `folder` is a file or holds such files.
+        The study is not simulated, so many of its scores are missing that it could not be read again, or
+        `folder` is a file or holds such files.
 
     Examples
     --------
@@ -54,6 +55,13 @@ def write_study(study: Study, folder: str | Path, *, overwrite: bool = False) ->
     if not study.simulated:
         raise RequestError(
             f"study '{study.name}' is not simulated; its files are those that it was read from"
+        )
+    constant = study.text_scores.columns[study.text_scores.nunique() < 2]
+    if len(constant):
+        more = f" and {len(constant) - 3} more" if len(constant) > 3 else ""
+        raise RequestError(
+            f"too many text scores are missing: {', '.join(constant[:3])}{more} would have fewer than two "
+            "different ones, and such a study cannot be read; give a smaller share"
         )
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():

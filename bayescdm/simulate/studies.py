@@ -15,6 +15,7 @@ from bayescdm.simulate.labels import labelled, look_up
 from bayescdm.simulate.rates import DEFAULT_RATES, RATES, RatePopulation, draw_rates
 from bayescdm.simulate.text import draw_coefficients, draw_direction, draw_text_scores, unit
 from bayescdm.study import RUN_COLUMNS, VARIANTS, Study
+from bayescdm.wording import counted
 
 __all__ = ["PAPER_VOLUMES", "simulate_from", "true_accuracy"]
 
@@ -107,17 +108,17 @@ def simulate_from(
     Returns
     -------
     Study
-        `Study.truth` holds, JSON-able: ``w``, ``S``, ``components``, ``loadings``, ``mean``, ``lambda``;
-        ``A``, ``B0``, ``Bm`` by family and variant, ``B`` by backbone, ``<rate>_population``,
-        ``<rate>_family_scale``, ``<rate>_contrast``, ``<rate>_contrast_scale`` where drawn from a
-        population; ``P0`` at ``volume_ref``, ``recipe_effect``, ``backbone_effect``, ``tau``, ``sigma``,
-        ``nu``; ``seed``.
+        A note ``clipped`` says how many scores and accuracies had to be put at 0 or 1. `Study.truth` holds,
+        JSON-able: ``w``, ``S``, ``components``, ``loadings``, ``mean``, ``lambda``; ``A``, ``B0``, ``Bm`` by
+        family and variant, ``B`` by backbone, ``<rate>_population``, ``<rate>_family_scale``,
+        ``<rate>_contrast``, ``<rate>_contrast_scale`` where drawn from a population; ``P0`` at
+        ``volume_ref``, ``recipe_effect``, ``backbone_effect``, ``tau``, ``sigma``, ``nu``; ``seed``.
 
     Raises
     ------
     RequestError
-        When the parameters leave no study: too few backbones for the components, volumes ≤ 0, shares
-        outside [0, 1), negative spreads, absorption rates that stay negative.
+        When the parameters leave no study: too few backbones for the components, counts below 1, volumes ≤ 0,
+        shares outside [0, 1), negative spreads, absorption rates that stay negative.
 
     Notes
     -----
@@ -132,6 +133,16 @@ def simulate_from(
     True
     """
     _check(volumes, missing_text, missing_runs, text_noise, recipe_scale, tau, sigma, nu)
+    counts = {
+        "n_families": n_families,
+        "backbones_per_cell": backbones_per_cell,
+        "n_components": n_components,
+        "n_text_benchmarks": n_text_benchmarks,
+        "n_recipes": n_recipes,
+    }
+    for count, number in counts.items():
+        if number < 1:
+            raise RequestError(f"{count} is {number}: give at least 1")
     streams = dict(zip(_STREAMS, generator(seed).spawn(len(_STREAMS)), strict=True))
     label = f"{name if 'simulated' in name else f'simulated {name}'}, seed {seed}"
     if roster is None:
@@ -170,8 +181,17 @@ def simulate_from(
         truth=truth,
     )
     runs = _runs(complete, volumes, benchmark, streams["residuals"])
+    clipped = {
+        "text score": int(text_scores.isin([0.0, 1.0]).sum().sum()),
+        "accuracy": int(runs["accuracy"].isin([0.0, 1.0]).sum()),
+    }
+    notes = [
+        Note("clipped", f"{counted(number, what)} beyond 0 or 1 put there: the truth has no such bounds")
+        for what, number in clipped.items()
+        if number
+    ]
     return replace(
-        complete,
+        complete.with_notes(*notes),
         text_scores=_without_cells(text_scores, missing_text, streams["missing_text"]),
         runs=_without_rows(runs, missing_runs, streams["missing_runs"]),
     )
