@@ -81,8 +81,8 @@ def test_base_overtakes_only_where_it_does(directions):
     assert high["p_gains"] > 0.9
     assert high["p_ahead_at_smallest"] < 0.1
     assert low["p_gains"] < 0.1
-    holds, fails = (cdm.overtaking_volume(fit, capabilities=[0.03]).iloc[0] for fit in directions)
-    assert holds["p_overtakes"] > 0.8
+    holds, fails = (cdm.overtaking_volume(fit, capabilities=[0.015]).iloc[0] for fit in directions)
+    assert holds["p_overtakes"] > 0.5
     assert holds["true_ahead_at_smallest"] == 0
     assert holds["true_ahead_at_largest"] == 1
     assert holds["posterior_90_lower"] < holds["true_volume"] < holds["posterior_90_upper"]
