@@ -124,6 +124,8 @@ def test_rows_of_candidates_come_back_as_asked(run, saved, tmp_path):
     result = run("predict", saved, "--candidates", "mine.csv", "--volume", "1M", "--json")
     assert result.exit_code == 0, result.stderr
     told = read(result)["rows"]
+    noted = {note["code"] for note in read(result)["notes"]}
+    assert noted >= {"unseen-family", "family-unknown", "variant-unknown", "duplicate-name"}
     assert [row["backbone"] for row in told] == order
     assert told[1] == told[4]
     assert [row["family"] for row in told] == ["N", "N", "unknown", "F", "N"]
@@ -142,7 +144,7 @@ def test_rows_of_candidates_come_back_as_asked(run, saved, tmp_path):
         ("", "no rows"),
         ("a,N,chat-tuned,,40,50,45\n", "chat-tuned"),
         ("a,N,base,,40,50,45\na,M,base,,40,50,45\n", "rows of one name differ: 'a'"),
-        ("f-base,G,base,,40,50,45\n", "in the fit 'F'"),
+        ("f-base,G,base,,40,50,45\n", "of the study's 'f-base'"),
     ],
 )
 def test_candidates_that_cannot_be_meant_are_refused(run, saved, tmp_path, rows, said):

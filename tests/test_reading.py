@@ -897,11 +897,37 @@ class TestCandidates:
         scores, _, _ = read(self.rows(["x-1b", "X", "base", "1", *[""] * 6]))
         assert scores.isna().all(axis=None) and set(scores.dtypes) == {np.dtype(float)}
 
-    def test_another_score_than_in_the_study_is_named(self, read):
+    def test_another_score_than_that_of_a_backbone_with_runs_is_refused(self, read):
         row = [*table("text_scores")[1]]
-        row[4] = "20.4"
-        _, _, notes = read(self.rows(row))
-        assert "differs-from-study" in codes(notes)
+        row[2], row[4] = "instruct", "20.4"
+        lines = refusal(read, self.rows(row))
+        assert [line.split(":")[0] for line in lines] == [
+            f"candidates.csv, row 2 (header is row 1), column '{column}'" for column in ("IFEval", "variant")
+        ]
+        assert "value '20.4' is not the 19.4 % of the study's 'larkspur-2-1b'" in lines[0]
+
+    def test_names_and_families_of_the_study_are_matched_and_named(self, read):
+        row = [*table("text_scores")[1]]
+        row[:2] = ["org/Larkspur-2-1B", "larkspur 2"]
+        scores, backbones, notes = read(self.rows(row))
+        assert scores.index.tolist() == ["larkspur-2-1b"] and backbones["family"].tolist() == ["Larkspur-2"]
+        matched = ["candidates.csv:2:backbone", "candidates.csv:2:family"]
+        assert places(notes, "name-matched") == matched and "unseen-family" not in codes(notes)
+
+    def test_a_family_near_one_of_the_study_is_named_with_it(self, read):
+        _, _, notes = read(self.rows(["x-1b", "Larkspurs-2", "base", "1", "20", "30", "6", "25", "35", "15"]))
+        (note,) = [note for note in notes if note.code == "unseen-family"]
+        assert "Larkspurs-2 (nearest with runs: Larkspur-2)" in note.message
+
+    def test_a_row_without_scores_has_one_located_message(self, read, study, tmp_path):
+        rows = [
+            ["x-1b", "X", "base", "1", *[""] * 6],
+            ["y-1b", "X", "base", "1", *["20", "30", "6", "25", "35", "15"]],
+        ]
+        _, _, notes = read(self.rows(*rows))
+        assert places(notes, "scores-missing") == ["candidates.csv:2:backbone"]
+        (line,) = refusal(read_candidates, tmp_path / "candidates.csv", study, need_scores=True)
+        assert line.startswith("candidates.csv, row 2 (header is row 1), column 'backbone': value 'x-1b'")
 
     def test_a_missing_file_is_named(self, study, tmp_path):
         with pytest.raises(NotFoundError, match=r"nothing\.csv"):

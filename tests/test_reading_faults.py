@@ -154,3 +154,35 @@ class TestCells:
         again[4] = "24.9"
         (line,) = refusal(folder(tmp_path, text_scores=text([*rows, again])))
         assert "IFEval: 24.8 there, 24.9 here" in line
+
+
+class TestNames:
+    @pytest.mark.parametrize("column", ["backbone", "family"])
+    @pytest.mark.parametrize(("cell", "what"), [("TODO", "placeholder"), ('"', "neither letter nor digit")])
+    def test_what_names_nothing_is_refused(self, column, cell, what, tmp_path):
+        lines = refusal(folder(tmp_path, text_scores=edited("text_scores", (13, column, cell))))
+        assert lines[0].startswith(
+            f"text_scores.csv, row 13 (header is row 1), column '{column}': value '{cell}'"
+        )
+        assert what in lines[0]
+
+    def test_a_recipe_to_come_is_no_recipe(self, tmp_path):
+        (line,) = refusal(folder(tmp_path, runs=edited("runs", (3, "recipe", "TBD"))))
+        assert "row 3" in line and "column 'recipe'" in line and "placeholder" in line
+
+    def test_a_variant_of_a_study_must_be_stated(self, tmp_path):
+        (line,) = refusal(folder(tmp_path, text_scores=edited("text_scores", (3, "variant", "unknown"))))
+        assert line.startswith("text_scores.csv, row 3 (header is row 1), column 'variant': value 'unknown'")
+
+    def test_a_title_that_is_a_formula_is_refused(self, tmp_path):
+        rows = table("text_scores")
+        rows[0][7] = "=GPQA"
+        (line,) = refusal(folder(tmp_path, text_scores=text(rows)))
+        assert line == "text_scores.csv, row 1 (header is row 1): value '=GPQA' is a formula: write a title"
+
+    def test_the_line_of_a_markdown_table_is_called_so(self, tmp_path):
+        rows = table("runs")
+        rows.insert(1, ["---"] * len(rows[0]))
+        study = load_study(folder(tmp_path, runs=text(rows)))
+        assert [note.where for note in told(study, "separator-row-skipped")] == ["runs.csv:2"]
+        assert not told(study, "group-row-skipped")

@@ -36,6 +36,7 @@ from bayescdm.errors import RequestError
 from bayescdm.wording import short_count
 
 if TYPE_CHECKING:
+    from bayescdm.errors import Note
     from bayescdm.fit import Fit
     from bayescdm.predict import Candidates
     from bayescdm.sampling import SamplerSettings
@@ -45,6 +46,7 @@ __all__ = [
     "announced",
     "asked_benchmarks",
     "candidates_of",
+    "candidates_read",
     "changed",
     "count",
     "load",
@@ -76,11 +78,12 @@ def fit(
 ) -> None:
     """Fit a model to a study and write the draws to one file."""
     from bayescdm.atomic import check_place
-    from bayescdm.fit import fit as sample
 
-    # Refused before minutes of sampling, not after.
+    # Refused before the sampler is imported, let alone started.
     check_place(out, overwrite=overwrite)
     loaded = load(study, benchmark, treat_outliers_as_missing=treat_outliers_as_missing, unscored=unscored)
+    from bayescdm.fit import fit as sample
+
     watched = announced(loaded, model)
     fitted = sample(
         loaded,
@@ -130,9 +133,10 @@ def predict(
     from bayescdm.predict import prediction_table
 
     fitted = load_fit(fit)
+    asked, notes = candidates_read(fitted.study, candidates)
     values = predicted(
         fitted,
-        candidates_of(fitted.study, candidates),
+        asked,
         volumes=[volume_of(text, fitted.study) for text in volume],
         recipe=recipe,
         kind=kind,
@@ -142,7 +146,7 @@ def predict(
     table = prediction_table(values)
     title = f"{fitted.study.name}: recipe {values.attrs['recipe']}, volume in {fitted.study.volume_unit}"
     columns = prediction_columns(kind, prob)
-    show_frame(table, columns, title=title, as_json=as_json, out=out, overwrite=overwrite)
+    show_frame(table, columns, title=title, as_json=as_json, out=out, overwrite=overwrite, notes=notes)
     end(fitted)
 
 
@@ -202,16 +206,12 @@ def _backbones(
     from bayescdm.report.answers import answer
     from bayescdm.wording import short_count
 
-    ranked = answer(
-        fit,
-        candidates=candidates_of(fit.study, candidates, once=True),
-        recipe=recipe,
-        volume=volume,
-        prob=prob,
-    )
+    who, notes = candidates_read(fit.study, candidates, once=True)
+    ranked = answer(fit, candidates=who, recipe=recipe, volume=volume, prob=prob)
     asked = ranked.question
     title = f"{fit.study.name}: {asked.recipe} at {short_count(asked.volume)} {fit.study.volume_unit}"
-    return {"frame": ranked.ranking, "columns": ranking_columns(asked.kind, prob), "title": title}
+    columns = ranking_columns(asked.kind, prob)
+    return {"frame": ranked.ranking, "columns": columns, "title": title, "notes": notes}
 
 
 def _parameters(fit: Fit, subject: Subject, volume: float | None, prob: float) -> dict[str, Any]:
@@ -290,9 +290,9 @@ def opened(
     source: str, benchmark: list[str] | None, unscored: Literal["leave_out", "by_size"]
 ) -> tuple[Study, Fit | None]:
     """Return the study of a saved fit with that fit, or a study that is still to be fitted."""
-    from bayescdm.fit import load_fit
-
     if source.endswith(".nc"):
+        from bayescdm.fit import load_fit
+
         fitted = load_fit(source)
         return fitted.study, fitted
     return load(source, benchmark, unscored=unscored), None
@@ -330,17 +330,24 @@ def candidates_of(study: Study, path: Path | None, *, once: bool = False) -> Can
 
     Where candidates are compared with each other, each may stand `once` only.
     """
+    return candidates_read(study, path, once=once, need_scores=False)[0]
+
+
+def candidates_read(
+    study: Study, path: Path | None, *, once: bool = False, need_scores: bool = True
+) -> tuple[Candidates, tuple[Note, ...]]:
+    """Read a candidate file; return its notes as well, which are said on stderr."""
     if path is None:
-        return None
+        return None, ()
     from bayescdm.predict import check_once
     from bayescdm.reading import read_candidates
 
-    text_scores, backbones, notes = read_candidates(path, study)
+    text_scores, backbones, notes = read_candidates(path, study, need_scores=need_scores)
     if once:
         check_once(text_scores.index)
     for note in notes:
         typer.echo(str(note), err=True)
-    return text_scores, backbones
+    return (text_scores, backbones), notes
 
 
 #: Factor below the smallest observed volume from which on a letter such as M seems to be missing.

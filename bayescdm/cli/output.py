@@ -97,6 +97,7 @@ def show_frame(
     out: Path | None,
     overwrite: bool,
     shown: pd.DataFrame | None = None,
+    notes: Sequence[Note] = (),
 ) -> None:
     """Show a table: as CSV in a file, as JSON, or for readers.
 
@@ -112,6 +113,8 @@ def show_frame(
     overwrite : bool
     shown : DataFrame, optional
         What readers see, when it is laid out differently.
+    notes : sequence of Note
+        What reading the candidates had to say; part of the JSON.
     """
     if out is not None:
         from bayescdm.atomic import replacing
@@ -119,7 +122,8 @@ def show_frame(
         with replacing(out, overwrite=overwrite) as unfinished:
             frame.to_csv(unfinished, index=False)
     if as_json:
-        print_json({"facts": frame.attrs, "rows": frame.to_dict("records")})
+        said = [note.to_dict() for note in notes]
+        print_json({"facts": frame.attrs, "rows": frame.to_dict("records"), "notes": said})
     else:
         converged = bool(frame.attrs.get("converged", 1))
         print_table(frame if shown is None else shown, columns, title=title, converged=converged)

@@ -34,10 +34,7 @@ def paper(
     """Set every published figure of the paper beside ours, or say why a study cannot carry it."""
     from bayescdm.atomic import check_place
     from bayescdm.cli.fits import count
-    from bayescdm.fit import load_fit
     from bayescdm.intervals import check_probability
-    from bayescdm.paper import fit_paper, published_against_ours
-    from bayescdm.paper.readers import figure_columns, readable_figures
     from bayescdm.reading import load_study
 
     check_probability(prob)
@@ -45,6 +42,11 @@ def paper(
         check_place(out, overwrite=overwrite)
     largest = count("--cut", cut)
     loaded = load_study(study)
+    # Imported when the study is known to be one: the sampler takes seconds.
+    from bayescdm.fit import load_fit
+    from bayescdm.paper import fit_paper, published_against_ours
+    from bayescdm.paper.readers import figure_columns, readable_figures
+
     known = None if fitted is None else load_fit(fitted)
     progress(f"{loaded.name}: up to four models are compiled and refitted; this takes some minutes")
     fits = fit_paper(

@@ -10,7 +10,7 @@ import typer
 
 from bayescdm.cli.fits import (
     announced,
-    candidates_of,
+    candidates_read,
     count,
     opened,
     refuse_fitting,
@@ -37,6 +37,7 @@ from bayescdm.errors import RequestError, unknown_name
 from bayescdm.intervals import check_probability
 
 if TYPE_CHECKING:
+    from bayescdm.errors import Note
     from bayescdm.fit import Fit
     from bayescdm.report.answers import Answer
     from bayescdm.report.document import Format
@@ -146,17 +147,16 @@ def report(
     if family is not None:
         _report_family(fitted, family, asked, place, format, overwrite=replace, as_json=as_json)
     else:
-        asked |= {
-            "candidates": candidates_of(fitted.study, candidates, once=True),
-            "sizes": _sizes(smallest, largest),
-        }
-        _report_answer(fitted, asked, refit, place, format, overwrite=replace, as_json=as_json)
+        who, notes = candidates_read(fitted.study, candidates, once=True)
+        asked |= {"candidates": who, "sizes": _sizes(smallest, largest)}
+        _report_answer(fitted, asked, notes, refit, place, format, overwrite=replace, as_json=as_json)
     end(fitted)
 
 
 def _report_answer(
     fitted: Fit,
     asked: dict[str, Any],
+    notes: Sequence[Note],
     refit: Fit | None,
     place: Path,
     format: Format,
@@ -173,7 +173,8 @@ def _report_answer(
     document = answer_document(fitted, answered, sensitivity_fit=refit)
     document.write(place, format=format, overwrite=overwrite)
     if as_json:
-        print_json({"report": str(place), **document.to_dict()})
+        said = [note.to_dict() for note in notes]
+        print_json({"report": str(place), "notes": said, **document.to_dict()})
     else:
         changed = [
             s for section in document.sections if section.name == "sensitivity" for s in section.sentences

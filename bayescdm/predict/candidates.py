@@ -11,7 +11,7 @@ import pandas as pd
 
 from bayescdm.errors import NotFoundError, RequestError, unknown_name
 from bayescdm.predict.law import LawDraws
-from bayescdm.reading import UNKNOWN
+from bayescdm.reading.candidates import SCORE_TOLERANCE, UNKNOWN
 from bayescdm.study import VARIANTS
 
 if TYPE_CHECKING:
@@ -30,9 +30,6 @@ __all__ = [
 #: Text scores (backbone × benchmark) and backbones (family, variant, params), as two frames of one index.
 CandidateTable = tuple[pd.DataFrame, pd.DataFrame]
 Candidates = CandidateTable | Sequence[str] | None
-
-#: Scores given for a fitted backbone may differ from the study's by rounding to 0.1 percent, and no more.
-SCORE_TOLERANCE = 0.0005 + 1e-9
 
 
 @dataclass(frozen=True)

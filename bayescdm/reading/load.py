@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from bayescdm.averaging import average_runs
 from bayescdm.errors import InputError, Note, NotFoundError, unknown_name
 from bayescdm.outliers import flag_text_outliers, outlier_notes
+from bayescdm.reading.candidates import describe_candidates, refuse_without_scores
 from bayescdm.reading.findings import Findings, Place
 from bayescdm.reading.labels import nearest
 from bayescdm.reading.runs import RunTable, run_table
@@ -21,7 +21,7 @@ from bayescdm.reading.settings import Settings, check_names, read_settings
 from bayescdm.reading.sheets import SUFFIXES, Sheet, read_sheet
 from bayescdm.reading.text_scores import TextTable, text_table
 from bayescdm.study import Study
-from bayescdm.wording import and_more, counted
+from bayescdm.wording import counted
 
 __all__ = [
     "TRUTH",
@@ -37,10 +37,6 @@ __all__ = [
 TRUTH = "truth.json"
 #: What a study says whose ``study.toml`` labels it so.
 SIMULATED = Note("simulated", "runs and text scores were drawn from known parameters", "note", "study.toml")
-
-
-#: Names listed in a note before the rest is counted.
-NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -164,7 +160,7 @@ def read_runs(path: str | Path, *, settings: Settings | None = None) -> tuple[pd
 
 
 def read_candidates(
-    path: str | Path, like: Study, *, settings: Settings | None = None
+    path: str | Path, like: Study, *, settings: Settings | None = None, need_scores: bool = False
 ) -> tuple[pd.DataFrame, pd.DataFrame, tuple[Note, ...]]:
     """Read a table of candidate backbones for a study: the columns of text scores, in any order.
 
@@ -176,6 +172,8 @@ def read_candidates(
     like : Study
         Its text benchmarks are looked for; other columns are left out with a note, missing ones are NaN.
     settings : Settings, optional
+    need_scores : bool
+        Refuse candidates without any text score, of which nothing can be predicted; named otherwise.
 
     Returns
     -------
@@ -189,7 +187,7 @@ def read_candidates(
     Raises
     ------
     InputError
-        All problems of the file.
+        All problems of the file, such as the name of a backbone with runs beside figures that are not its.
     NotFoundError
         When there is no such file.
     """
@@ -197,10 +195,13 @@ def read_candidates(
     sheet = _sheet(Path(path), "candidates", settings or Settings(), findings)
     table = None
     if sheet:
-        table = text_table(sheet, settings or Settings(), like=like.text_scores, candidates=True)
+        table = text_table(sheet, settings or Settings(), like)
+    if sheet and table:
+        if need_scores:
+            refuse_without_scores(sheet, table.rows, table.text_scores, like)
+        describe_candidates(sheet, table.rows, table.text_scores, table.backbones, like)
     findings.raise_problems()
     assert table is not None
-    _describe_candidates(table, like, Path(path).name, findings)
     text_scores = table.text_scores.reindex(columns=like.text_scores.columns)
     # A table whose cells are all empty has no figures to tell its type by.
     return text_scores.astype(float), table.backbones, findings.told()
@@ -354,47 +355,3 @@ def _outliers(study: Study) -> tuple[Note, ...]:
     if study.backbones["params"].isna().all() and not (study.backbones["variant"] == "instruct").any():
         return ()
     return outlier_notes(flag_text_outliers(study))
-
-
-def _describe_candidates(table: TextTable, like: Study, file: str, findings: Findings) -> None:
-    """Say which candidates have unseen families, repeated names, or scores unlike the study's."""
-    backbones = table.backbones
-    seen = set(like.backbones.loc[like.runs["backbone"].unique(), "family"])
-    unseen = sorted(set(backbones["family"]) - seen - {"unknown"})
-    if unseen:
-        rows = backbones["family"].isin(unseen).sum()
-        message = (
-            f"{counted(rows, 'candidate')} of families without a run: {', '.join(unseen)}; only the "
-            "population speaks of them, and their forecast is wider"
-        )
-        findings.note("unseen-family", file, message, "warning")
-    repeated = backbones.index[backbones.index.duplicated()].unique()
-    if len(repeated):
-        findings.note(
-            "duplicate-name", file, f"names that stand more than once: {', '.join(repeated)}; all kept"
-        )
-    _name_missing_scores(table, file, findings)
-    for row, name, scores in zip(table.rows, table.text_scores.index, table.text_scores.to_numpy()):
-        if name in like.text_scores.index:
-            known = like.text_scores.loc[name, table.text_scores.columns].to_numpy(dtype=float)
-            if np.nanmax(np.abs(known - scores), initial=0.0) > 1e-9:
-                message = f"'{name}' has other text scores in the study; the candidate's are used"
-                findings.note("differs-from-study", Place(file, row), message, "warning")
-
-
-def _name_missing_scores(table: TextTable, file: str, findings: Findings) -> None:
-    """Say which candidates lack which scores: their capability, and so their forecast, is less sure."""
-    lacking: dict[tuple[str, ...], list[str]] = {}
-    measured = table.text_scores.loc[:, table.text_scores.notna().any()]
-    for name, missing in zip(measured.index, measured.isna().to_numpy()):
-        # What has no score at all has no forecast either.
-        if missing.any() and not missing.all():
-            lacking.setdefault(tuple(measured.columns[missing]), []).append(str(name))
-    for benchmarks, names in lacking.items():
-        message = (
-            f"{and_more(names, NAMED)} {'has' if len(names) == 1 else 'have'} no score on "
-            f"{', '.join(benchmarks)}: their capability is less sure and their forecast wider"
-        )
-        if len(names) == 1:
-            message = message.replace("their", "its")
-        findings.note("scores-missing", file, message, "warning")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +21,8 @@ SUFFIXES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
 #: Longer cells are no label and no figure, but a lost quote or pasted text.
 LONGEST_CELL = 2000
 LONGEST_TITLE = 200
+#: What stands in each cell of the line below the header of a Markdown table.
+_RULE = re.compile(r":?-{3,}:?")
 
 
 @dataclass
@@ -208,7 +211,10 @@ def _name_columns(sheet: Sheet, titles: list[str]) -> bool:
     header = sheet.place(sheet.header_row)
     failed = False
     for i, title in enumerate(cleaned):
-        if not title:
+        if titles[i].startswith("="):
+            sheet.findings.refuse(header, "is a formula: write a title", titles[i])
+            failed = True
+        elif not title:
             sheet.findings.refuse(header, f"column {i + 1} has no title: give it one", titles[i])
             failed = True
         elif len(title) > LONGEST_TITLE:
@@ -242,6 +248,8 @@ def _drop_rows_without_data(sheet: Sheet, titles: list[str]) -> None:
             sheet.drop_row("blank-row-skipped", number, "blank row left out")
         elif cells == titles or [clean_title(cell) for cell in cells] == list(sheet.table.columns):
             sheet.drop_row("repeated-header-skipped", number, "repeated header left out")
+        elif all(_RULE.fullmatch(cell) for cell in cells):
+            sheet.drop_row("separator-row-skipped", number, "the line of a Markdown table, left out")
         elif len(cells) > 2 and (len(filled) == 1 or len(set(cells)) == 1):
             sheet.drop_row("group-row-skipped", number, "title of a group of rows, left out")
 

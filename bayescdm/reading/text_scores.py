@@ -9,12 +9,14 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 
+from bayescdm.reading.candidates import UNKNOWN, match_to_study
 from bayescdm.reading.cells import (
     CellError,
     Dots,
     ProductError,
     is_missing,
     is_placeholder,
+    is_unnamed,
     read_count,
 )
 from bayescdm.reading.columns import drop_columns_of_words, drop_other_columns, name_columns, require_columns
@@ -24,10 +26,10 @@ from bayescdm.reading.labels import Labels, clean_label, fold, likely_typos, spe
 from bayescdm.reading.scores import find_decimal_mark, flag_suspects, read_scores, to_fractions
 from bayescdm.reading.settings import Settings
 from bayescdm.reading.sheets import Sheet
+from bayescdm.study import Study
 from bayescdm.wording import and_more, counted
 
 __all__ = [
-    "UNKNOWN",
     "TextTable",
     "clean_labels",
     "refuse_incomplete",
@@ -39,8 +41,6 @@ REQUIRED = ("backbone", "family", "variant")
 SIZES = ("params_b", "params", "active_params_b", "active_params")
 OPTIONAL = (*SIZES, "text_tokens", "licence", "source")
 KNOWN = (*REQUIRED, *OPTIONAL)
-#: Family or variant of a candidate whose table does not say it.
-UNKNOWN = "unknown"
 #: More parameters, active parameters and text tokens than any known model has.
 _LARGEST = {"params": 5 * 10**12, "active_params": 5 * 10**12, "text_tokens": 10**15}
 #: Columns for which the nearest benchmarks of the study are named.
@@ -62,9 +62,7 @@ class TextTable:
     unit: str
 
 
-def text_table(
-    sheet: Sheet, settings: Settings, *, like: pd.DataFrame | None = None, candidates: bool = False
-) -> TextTable | None:
+def text_table(sheet: Sheet, settings: Settings, like: Study | None = None) -> TextTable | None:
     """Read a sheet of text scores.
 
     Parameters
@@ -72,10 +70,10 @@ def text_table(
     sheet : Sheet
         Takes problems, notes and repairs.
     settings : Settings
-    like : DataFrame, (backbone, benchmark), optional
-        Text scores of a study; the benchmarks are matched to its own, and its scores help to tell units.
-    candidates : bool
-        Whether family and variant may be empty, and names may repeat: every row is kept, in order.
+    like : Study, optional
+        Makes it a table of candidates for this study: benchmarks and names are matched to its own, and its
+        scores help to tell units; family and variant may be empty, and names may repeat: every row is kept,
+        in order.
 
     Returns
     -------
@@ -84,25 +82,28 @@ def text_table(
     """
     _accept_american_spelling(sheet)
     name_columns(sheet, KNOWN, settings)
-    if not require_columns(sheet, REQUIRED[:1] if candidates else REQUIRED, OPTIONAL):
+    if not require_columns(sheet, REQUIRED if like is None else REQUIRED[:1], OPTIONAL):
         return None
     drop_other_columns(sheet, KNOWN)
     clean_labels(sheet, ("backbone", "family", "variant"))
-    if candidates:
+    if like is not None:
         _fill_unknown(sheet)
     refuse_incomplete(sheet, REQUIRED)
-    _read_variants(sheet)
+    _read_variants(sheet, (UNKNOWN,) if like is not None else ())
+    if like is not None:
+        match_to_study(sheet, like)
+    known = None if like is None else like.text_scores
     titles = [str(title) for title in sheet.table.columns]
-    benchmarks = _benchmark_columns(sheet, like)
+    benchmarks = _benchmark_columns(sheet, known)
     if not benchmarks:
-        sheet.findings.refuse(sheet.place(sheet.header_row), _no_scores(sheet, titles, like))
+        sheet.findings.refuse(sheet.place(sheet.header_row), _no_scores(sheet, titles, known))
         return None
     find_decimal_mark(sheet, [*benchmarks, *(c for c in SIZES if c in sheet.table)])
     scores = read_scores(sheet, benchmarks, lambda row, title: title)
-    context = None if like is None else {c: like[c].dropna().to_numpy() * 100 for c in like}
+    context = None if known is None else {c: known[c].dropna().to_numpy() * 100 for c in known}
     scores, unit = to_fractions(sheet, scores, settings.text_unit, settings, context=context)
     sizes = _sizes(sheet)
-    if not candidates:
+    if like is None:
         _merge_duplicates(sheet, scores, sizes)
         refuse_two_spellings(sheet, "family", "families")
         refuse_two_spellings(sheet, "backbone", "backbones")
@@ -141,7 +142,7 @@ def _fill_unknown(sheet: Sheet) -> None:
     for column in ("family", "variant"):
         if column not in sheet.table:
             sheet.table[column] = ""
-        rows = [row for row, text in sheet.cells(column) if is_missing(text) or text.casefold() == UNKNOWN]
+        rows = [row for row, text in sheet.cells(column) if is_unnamed(text)]
         for row in rows:
             sheet.rewrite(row, column, UNKNOWN, f"no {column} is stated")
         if rows:
@@ -161,18 +162,24 @@ def refuse_incomplete(sheet: Sheet, required: Sequence[str]) -> None:
     required : sequence of str
     """
     for row, cells in zip(sheet.table.index, sheet.table[list(required)].to_numpy().tolist()):
-        gaps = [name for name, text in zip(required, cells) if text is not None and is_missing(text)]
+        named = {name: text for name, text in zip(required, cells) if text is not None}
+        gaps = [name for name, text in named.items() if is_missing(text)]
         if gaps:
             columns = ", ".join(f"'{sheet.titles.get(name, name)}'" for name in gaps)
             what = f"empty in column{'s' if len(gaps) > 1 else ''} {columns} (a merged cell?): fill it in"
             sheet.findings.refuse(sheet.place(int(row)), what)
             sheet.table.loc[row, gaps] = None
+        for name, text in named.items():
+            if name not in gaps and is_unnamed(text) and text != UNKNOWN:
+                sheet.refuse(int(row), name, "is a placeholder, not a name: fill it in")
+            elif name not in gaps and not any(letter.isalnum() for letter in text):
+                sheet.refuse(int(row), name, "is no name, as it has neither letter nor digit: fill it in")
 
 
-def _read_variants(sheet: Sheet) -> None:
-    """Rewrite the usual words for base and instruct models."""
+def _read_variants(sheet: Sheet, unstated: tuple[str, ...]) -> None:
+    """Rewrite the usual words for base and instruct models; `unstated` are words that may stay."""
     for row, text in list(sheet.cells("variant")):
-        variant = UNKNOWN if text == UNKNOWN else _VARIANT_OF.get(text.casefold().replace(" ", "-"))
+        variant = text if text in unstated else _VARIANT_OF.get(text.casefold().replace(" ", "-"))
         if variant is None:
             sheet.refuse(row, "variant", "is neither 'base' nor 'instruct': write one of them")
         elif variant != text:
