@@ -181,9 +181,10 @@ def _left_out(
     notes = []
     measured = table.notna().reindex(columns=asked or table.columns, fill_value=False)
     for run in table.index[~table.index.isin(runs)]:
+        lacking = ", ".join(map(str, shared[~measured.loc[run, shared].to_numpy(dtype=bool)]))
         message = (
             f"run '{run}' is left out: it has {measured.loc[run, shared].sum()} of the {_count(shared)} "
-            f"that the {_count(runs, 'run')} kept share"
+            f"that the {_count(runs, 'run')} kept share; missing: {lacking}"
         )
         notes.append(Note(code, message, "warning", where))
     counts = measured.loc[runs].sum()

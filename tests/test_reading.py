@@ -782,6 +782,22 @@ class TestWholeStudies:
         seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert seen.stderr.splitlines()[-1] == f"{status} set()"
 
+    @pytest.mark.parametrize(
+        "command", ["fit {} --out x.nc", "report {} --out x.html", "validate {} --by family", "paper {}"]
+    )
+    def test_a_faulty_study_is_refused_before_the_sampler_is_imported(self, command, tmp_path):
+        path = folder(tmp_path / "study", runs=edited("runs", (2, "score", "612")))
+        arguments = [str(path) if word == "{}" else word for word in command.split()]
+        code = (
+            "import sys\nfrom bayescdm.cli import app\n"
+            f"try: app({arguments!r})\n"
+            "except SystemExit as end: status = end.code\n"
+            "print(status, {'pymc', 'pytensor', 'nutpie', 'arviz'} & set(sys.modules), file=sys.stderr)"
+        )
+        seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert seen.stderr.splitlines()[-1] == "1 set()"
+        assert "value '612'" in seen.stderr
+
     def test_three_mistakes_are_three_lines_and_status_1(self, tmp_path):
         """A score of 612, an unlisted backbone, and a family spelled in two ways."""
         rows = table("text_scores")

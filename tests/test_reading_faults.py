@@ -186,3 +186,42 @@ class TestNames:
         study = load_study(folder(tmp_path, runs=text(rows)))
         assert [note.where for note in told(study, "separator-row-skipped")] == ["runs.csv:2"]
         assert not told(study, "group-row-skipped")
+
+
+WIDE = """recipe,backbone,samples,GQA,TextVQA,MMBench
+r1,larkspur-2-1b,600000,55.1,46.2,60.3
+r1,larkspur-2-3b,1200000,59.8,53.1,66.0
+r1,larkspur-2-8b,2400000,63.5,59.9,71.5
+r1,bramble-2b,1200000,57.6,48.8,63.9
+r1,quillon-1.5-7b,1200000,61.8,57.5,69.4
+"""
+
+
+class TestWideRuns:
+    @pytest.mark.parametrize("title", ["Score Avg", "Average of 3", "GQA avg", "Durchschnitt", "平均", "Σ"])
+    def test_the_mean_of_the_others_is_no_benchmark_whatever_its_name(self, title, tmp_path):
+        head, *lines = WIDE.splitlines()
+        means = [f"{sum(map(float, line.split(',')[3:])) / 3:.2f}" for line in lines]
+        rows = [f"{head},{title}", *(f"{line},{mean}" for line, mean in zip(lines, means))]
+        study = load_study(folder(tmp_path, runs="\n".join(rows) + "\n"))
+        assert set(study.scores["benchmark"]) == {"GQA", "TextVQA", "MMBench"}
+        assert [note.where for note in told(study, "average-skipped")] == [f"runs.csv:1:{title}"]
+
+    def test_a_benchmark_near_the_mean_of_the_others_stays(self, tmp_path):
+        rows = [f"{line},{'New' if i == 0 else 52 + i}" for i, line in enumerate(WIDE.splitlines())]
+        study = load_study(folder(tmp_path, runs="\n".join(rows) + "\n"))
+        assert "New" in set(study.scores["benchmark"])
+
+    @pytest.mark.parametrize("cell", ["0", "100"])
+    def test_scores_at_an_end_far_from_the_others_are_flagged_and_kept(self, cell, tmp_path):
+        path = folder(tmp_path, runs=WIDE.replace("59.8", cell))
+        study = load_study(path)
+        (note,) = told(study, "end-suspect")
+        assert note.severity == "warning" and "please check" in note.message
+
+    def test_marks_of_benchmarks_in_long_tables_are_taken_off(self, tmp_path):
+        benchmark = table("runs")[0].index("benchmark")
+        name = table("runs")[1][benchmark]
+        study = load_study(folder(tmp_path, runs=edited("runs", (2, "benchmark", f"{name}↑"))))
+        assert set(study.scores["benchmark"]) == {row[benchmark] for row in table("runs")[1:]}
+        assert "runs.csv:2:benchmark" in [note.where for note in told(study, "decoration-removed")]

@@ -119,7 +119,6 @@ def report(
 ) -> None:
     """Answer which backbone is best and how sure, in the terminal and in one self-contained report."""
     from bayescdm.atomic import check_place
-    from bayescdm.report.page import is_report
 
     if family is not None and (candidates or smallest or largest):
         raise RequestError(
@@ -128,6 +127,9 @@ def report(
     refuse_fitting(context, source)
     refit = None
     study, fitted = opened(source, benchmark, unscored)
+    # Imported when the study is known to be one: the sampler takes seconds.
+    from bayescdm.report.page import is_report
+
     place = _place(out, study.name, family, format)
     replace = overwrite or (out is None and is_report(place))
     of_sampler, of_draws = seeds(seed)

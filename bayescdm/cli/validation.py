@@ -70,6 +70,10 @@ def validate(
     as_json: AsJson = False,
 ) -> None:
     """Refit a model without parts of a study, exactly, and score its predictions of them."""
+    loaded = load(
+        study, benchmark, treat_outliers_as_missing=treat_outliers_as_missing, unscored=unscored
+    )  # fmt: skip
+    # Imported when the study is known to be one: the sampler takes seconds.
     from bayescdm.report.validation import validation_document
     from bayescdm.validate import REFIT_SETTINGS, SCORE_COLUMNS, readable_scores, refuse_tables
     from bayescdm.validate import validate as run
@@ -78,9 +82,6 @@ def validate(
 
     if out is not None and not overwrite:
         refuse_tables(out)
-    loaded = load(
-        study, benchmark, treat_outliers_as_missing=treat_outliers_as_missing, unscored=unscored
-    )  # fmt: skip
     settings = changed(REFIT_SETTINGS, draws, tune, chains)
     if rivals:
         _compare(loaded, by, components, seed, settings, out, overwrite=overwrite, as_json=as_json)

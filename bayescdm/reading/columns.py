@@ -31,7 +31,8 @@ _SYNONYMS = {
     "score": ("accuracy", "acc", "value", "result", "performance"),
 }
 _AVERAGE = re.compile(
-    r"(macro|micro|grand|overall|total|text|benchmark)?(avg|average|mean|overall|total|sum)(score|acc|accuracy|rank|all)?\d*"
+    r"(macro|micro|grand|overall|total|text|benchmark|score|acc|accuracy)?"
+    r"(avg|average|mean|overall|total|sum|durchschnitt|mittelwert|moyenne|平均|σ)(score|acc|accuracy|rank|all|of)?\d*"
 )
 #: Columns of public tables that look like scores to a program and are none.
 _NO_BENCHMARK = re.compile(

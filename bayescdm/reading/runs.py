@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
+from bayescdm.reading.averages import drop_computed_averages
 from bayescdm.reading.cells import (
     CellError,
     is_missing,
@@ -75,6 +76,8 @@ def run_table(sheet: Sheet, settings: Settings, backbones: Iterable[str] | None)
     for column in columns.recipe:
         refuse_two_spellings(sheet, column, f"{column.replace('_', ' ')}s")
     find_decimal_mark(sheet, [*columns.scores, columns.volume])
+    if columns.layout == "wide":
+        columns = replace(columns, scores=drop_computed_averages(sheet, columns.scores))
     _refuse_swapped(sheet, columns)
     runs = _runs(sheet, columns, _volumes(sheet, columns.volume, settings))
     if long:

@@ -17,6 +17,10 @@ from bayescdm.reading.units import Units, judge_units, off_by_power_of_ten
 
 __all__ = ["find_decimal_mark", "flag_suspects", "read_scores", "to_fractions"]
 
+#: Below this a score is as good as nothing, and may stand for a run that failed.
+_NEARLY_NOTHING = 0.01
+#: Distance from 0 and 100 % that makes the other scores far from it.
+_FAR = 0.1
 _STATE_UNIT = "write it in the unit of the others, or state the unit in study.toml"
 
 
@@ -159,6 +163,7 @@ def flag_suspects(sheet: Sheet, scores: pd.DataFrame, implied: Mapping[object, f
     implied : mapping, optional
         Index label of a score → what a printed average says it should be, a fraction.
     """
+    _flag_ends(sheet, scores)
     for label, score in off_by_power_of_ten(scores).iterrows():
         times = f"{score['factor']:g}" if score["factor"] > 1 else f"1/{1 / score['factor']:g}"
         written = shown(str(sheet.table.at[score["row"], score["title"]]))
@@ -171,6 +176,23 @@ def flag_suspects(sheet: Sheet, scores: pd.DataFrame, implied: Mapping[object, f
             message += f"; the printed average implies {expected:.1%}"
         code = "tenfold-suspect" if score["factor"] in (10.0, 0.1) else "hundredfold-suspect"
         sheet.findings.note(code, sheet.place(score["row"], score["title"]), message, "warning")
+
+
+def _flag_ends(sheet: Sheet, scores: pd.DataFrame) -> None:
+    """Warn of scores below 1 % or of 100 % where all others of the benchmark are far away."""
+    for benchmark, rows in scores.groupby("column", sort=False):
+        ends = rows[(rows["value"] < _NEARLY_NOTHING) | (rows["value"] == 1)]
+        for score in ends.itertuples():
+            others = rows["value"].drop(score.Index).to_numpy()
+            if len(others) < 2:
+                continue
+            far = others.min() > _FAR if score.value < 0.5 else others.max() < 1 - _FAR
+            if far:
+                message = (
+                    f"{shown(sheet.as_written(score.row, score.title))} is far from all other scores of "
+                    f"{benchmark} ({others.min():.1%} to {others.max():.1%}); kept as it is, please check"
+                )
+                sheet.findings.note("end-suspect", sheet.place(score.row, score.title), message, "warning")
 
 
 def _within_range(sheet: Sheet, scores: pd.DataFrame, stated: pd.Series) -> pd.DataFrame:

@@ -9,6 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 
+from bayescdm.reading.averages import drop_computed_averages
 from bayescdm.reading.candidates import UNKNOWN, match_to_study
 from bayescdm.reading.cells import (
     CellError,
@@ -22,7 +23,7 @@ from bayescdm.reading.cells import (
 from bayescdm.reading.columns import drop_columns_of_words, drop_other_columns, name_columns, require_columns
 from bayescdm.reading.counts import dots_of
 from bayescdm.reading.findings import shown
-from bayescdm.reading.labels import Labels, clean_label, fold, likely_typos, spelled_differently
+from bayescdm.reading.labels import Labels, clean_label, clean_title, fold, likely_typos, spelled_differently
 from bayescdm.reading.scores import find_decimal_mark, flag_suspects, read_scores, to_fractions
 from bayescdm.reading.settings import Settings
 from bayescdm.reading.sheets import Sheet
@@ -99,6 +100,8 @@ def text_table(sheet: Sheet, settings: Settings, like: Study | None = None) -> T
         sheet.findings.refuse(sheet.place(sheet.header_row), _no_scores(sheet, titles, known))
         return None
     find_decimal_mark(sheet, [*benchmarks, *(c for c in SIZES if c in sheet.table)])
+    if like is None:
+        benchmarks = drop_computed_averages(sheet, benchmarks)
     scores = read_scores(sheet, benchmarks, lambda row, title: title)
     context = None if known is None else {c: known[c].dropna().to_numpy() * 100 for c in known}
     scores, unit = to_fractions(sheet, scores, settings.text_unit, settings, context=context)
@@ -132,6 +135,8 @@ def clean_labels(sheet: Sheet, columns: tuple[str, ...]) -> None:
     for column in columns:
         for row, text in list(sheet.cells(column)) if column in sheet.table else []:
             label, why = clean_label(text)
+            if column == "benchmark" and (title := clean_title(label)) != label:
+                label, why = title, "; ".join(filter(None, [why, "marks removed"]))
             if why:
                 code = "odd-character-replaced" if why.startswith("odd") else "decoration-removed"
                 sheet.repair(code, row, column, label, why)
