@@ -149,7 +149,8 @@ def test_sizes_asked_for_join_the_curve_and_do_not_replace_it():
 def test_note_of_extrapolation_says_of_what_it_counts():
     (note,) = [n for n in allocate(1e21).notes if n.code == "extrapolation"]
     assert "of 81 model sizes of the loss curve (N*/30 to 30·N*, around N* = 1.82e+09)" in note.message
-    (note,) = [n for n in allocate(1e21, sizes=["40B", "1B"]).notes if n.code == "extrapolation"]
+    note, of_curve = [n for n in allocate(1e21, sizes=["40B", "1B"]).notes if n.code == "extrapolation"]
+    assert "model sizes of the loss curve" in of_curve.message
     assert note.message.startswith("1 of 2 model sizes asked for")
 
 
@@ -216,3 +217,16 @@ def test_the_loss_curve_is_as_dense_out_to_a_far_size_as_around_the_optimum():
     curve = allocate(1e21, sizes=["300B"]).curve
     assert curve["params"].max() == pytest.approx(3e11, rel=0.1)
     assert np.diff(np.log(curve["params"])).max() < 0.1
+
+
+def test_flags_of_the_curve_are_told_where_sizes_were_asked_for():
+    result = allocate(1e21, sizes=["7B"])
+    assert not result.sizes["extrapolation"].any()
+    assert result.curve["extrapolation"].any()
+    (note,) = [note for note in result.notes if note.code == "extrapolation"]
+    assert f"{result.curve['extrapolation'].sum()} of 82 model sizes of the loss curve" in note.message
+
+
+@pytest.mark.parametrize("served", ["0", "0.0", 0])
+def test_no_tokens_served_is_no_serving(served):
+    assert allocate(1e21, tokens_served=served).tokens_served == 0

@@ -14,7 +14,8 @@ from bayescdm.cli.loss import _what_reads
 from bayescdm.loss.components import with_capability
 from bayescdm.loss.fit import LossFit
 from bayescdm.loss.logs import prepare_logs
-from bayescdm.loss.packaged import openclip_points
+from bayescdm.loss.packaged import chinchilla_points, openclip_points
+from bayescdm.loss.scope import CHINCHILLA_SCOPE
 from bayescdm.loss.simulate import simulate_losses
 
 
@@ -91,6 +92,75 @@ def test_mistakes_are_one_line_and_status_1_before_any_sampling(run, arguments, 
     assert result.exit_code == 1
     assert message in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--size", "0"], "--size 0 is not above 0"),
+        (["--size", "7"], "--size 7 is not an absolute count"),
+        (["--tokens-served", "-5"], "--tokens-served -5 is not above 0"),
+        (["--tokens-served", "1e30"], "--tokens-served 1e30 is beyond any count"),
+        (["--family", "X"], "--family belongs to --fit"),
+        (["--page", "x.txt"], "--page x.txt: give a name that ends in .html"),
+        (["--page", "x.html", "--out", "x.html"], "--out x.html: give a name that ends in .csv"),
+    ],
+)
+def test_what_would_be_ignored_or_means_nothing_is_refused_by_its_option(
+    run, arguments, message, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    result = run("allocate", "--flops", "1e21", "--preset", "chinchilla", *arguments)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(message)
+    assert len(result.stderr.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["chinchilla", "--point", "--scope", "metric=VQA accuracy"], "it is known (text loss)"),
+        (["chinchilla", "--out", "x.nc", "--scope", "metric=VQA accuracy"], "it is known (text loss)"),
+        (["chinchilla", "--point", "--window", "3"], "--window belongs to training logs"),
+        (["openclip", "--point", "--runs", "x.csv", "--first-step", "5"], "--runs, --first-step belong to"),
+        (["mixed-modal", "--point", "--scope", "metric=x"], "--scope belongs to training logs"),
+        (["simulated", "--column", "loss=nll"], "--column belongs to training logs"),
+        (["openclip", "--point", "--law", "chinchilla"], "would pool them"),
+        (["chinchilla", "--resamples", "5"], "--resamples belongs to --point"),
+        (["chinchilla", "--point", "--prob", "1.5"], "1.5 is not between 0 and 1"),
+        (["simulated", "--compare", "--out", "x.nc"], "leave out --point, --out, --law"),
+    ],
+)
+def test_a_loss_law_is_not_fitted_when_an_option_would_be_ignored_or_untrue(run, arguments, message):
+    result = run("loss", *arguments)
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("option", "value"), [("--window", "-1"), ("--first-step", "-5")])
+def test_a_negative_step_of_the_preparation_is_one_line(run, logs, option, value):
+    result = run("loss", str(logs), "--point", option, value)
+    assert result.exit_code == 1
+    assert f"{value} is" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert run("loss", str(logs), "--point", "--resamples", "-5").exit_code == 2
+
+
+def test_the_points_have_their_own_range_and_the_preset_that_of_the_study():
+    own = chinchilla_points()
+    assert own.scope.ranges == {
+        "params": (own.params.min(), own.params.max()),
+        "volume": (own.volume.min(), own.volume.max()),
+    }
+    assert own.scope.ranges != CHINCHILLA_SCOPE.ranges
+    assert own.scope.is_of_the_same_study(CHINCHILLA_SCOPE)
+    assert not own.scope.is_of_the_same_study(openclip_points().scope)
+    # Tokens that only the study's own statement covers, and tokens that only the points cover.
+    both = np.array([4e11, 1e9])
+    assert own.scope.extrapolates(params=1e9, volume=both).tolist() == [True, False]
+    assert CHINCHILLA_SCOPE.extrapolates(params=1e9, volume=both).tolist() == [False, True]
 
 
 def test_page_and_curve_are_written_once(run, tmp_path):

@@ -280,3 +280,12 @@ def test_constants_of_the_units_are_not_guessed():
         type(raw)(raw.name, raw.runs.assign(params=raw.runs["params"] / 1e9), raw.points, raw.scope)
     with pytest.raises(InputError, match="unknown' has losses but is not among the runs"):
         type(raw)(raw.name, raw.runs, raw.points.assign(run="unknown"), raw.scope)
+
+
+@pytest.mark.parametrize(("numbers", "message"), [
+    ({"window": -1}, "window -1 is no number"), ({"window": 0}, "window 0 is no number"),
+    ({"first_step": -1}, "first step -1 is negative"),
+])  # fmt: skip
+def test_numbers_of_the_preparation_that_mean_nothing_are_refused(numbers, message):
+    with pytest.raises(RequestError, match=message):
+        prepare_logs(simulate_losses(log_every=2000), **numbers)

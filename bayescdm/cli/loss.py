@@ -13,6 +13,7 @@ from bayescdm.atomic import replacing
 from bayescdm.cli.frame import AsJson, app
 from bayescdm.cli.output import NOT_CONVERGED, print_json
 from bayescdm.errors import RequestError, unknown_name
+from bayescdm.intervals import check_probability
 
 if TYPE_CHECKING:
     from bayescdm.loss.allocate import Allocation
@@ -31,6 +32,9 @@ POINT_LAW = {
     "contrastive": "contrastive",
 }
 MIXED_MODAL = "mixed-modal"
+#: Points that the package brings, and logs that it simulates.
+POINTS = ("chinchilla", "openclip")
+PACKAGED = (*POINTS, "simulated")
 #: What ``allocate --plots`` writes.
 PICTURES = ("loss_curve", "iso_flop", "iso_loss")
 
@@ -65,10 +69,15 @@ def loss(
         list[str] | None,
         typer.Option(help="What the runs were, such as metric='text loss'; repeat for several."),
     ] = None,
-    first_step: Annotated[int, typer.Option(help="Drop losses before this step; 0 keeps all.")] = 1000,
-    window: Annotated[int, typer.Option(help="Losses in the rolling mean; 0 leaves them as logged.")] = 5,
+    first_step: Annotated[
+        int | None, typer.Option(help="Drop losses before this step; 0 keeps all.", show_default="1000")
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(help="Losses in the rolling mean; 0 leaves them as logged.", show_default="5"),
+    ] = None,
     point: Annotated[bool, typer.Option("--point", help="Point fit in place of a posterior.")] = False,
-    resamples: Annotated[int, typer.Option(help="With --point: bootstrap resamples.")] = 0,
+    resamples: Annotated[int, typer.Option(min=0, help="With --point: bootstrap resamples.")] = 0,
     compare: Annotated[
         bool, typer.Option("--compare", help="Compare one capability law with compute laws by family.")
     ] = False,
@@ -79,12 +88,26 @@ def loss(
     as_json: AsJson = False,
 ) -> None:
     """Fit a loss law to training logs or to packaged points, with intervals and the scope of the fit."""
-    _refuse_existing(out, overwrite=overwrite)
+    check_probability(prob)
+    _refuse_files({"--out": (out, ".nc")}, overwrite=overwrite)
+    if resamples and not point:
+        raise RequestError("--resamples belongs to --point: a posterior has its intervals without resampling")
     if point and out is not None:
         raise RequestError("--out saves a posterior: leave out --point, or keep what --point --json prints")
     if law is not None and law not in (*POINT_LAW, MIXED_MODAL):
         raise unknown_name("loss law", law, (*POINT_LAW, MIXED_MODAL))
-    if law == MIXED_MODAL or (logs == MIXED_MODAL and law is None):
+    mixed_modal = law == MIXED_MODAL or (logs == MIXED_MODAL and law is None)
+    given = {
+        "--runs": runs, "--column": column, "--text-scores": text_scores, "--first-step": first_step,
+        "--window": window, "--scope": scope,
+    }  # fmt: skip
+    _refuse_what_is_not_read(logs, {option for option, value in given.items() if value is not None},
+                             mixed_modal=mixed_modal)  # fmt: skip
+    if _is_packaged(logs, "openclip") and law == "chinchilla":
+        raise RequestError(
+            "openclip: its four training sets have a law each; --law chinchilla would pool them"
+        )
+    if mixed_modal:
         if compare:
             raise RequestError("--compare sets capability against compute laws: it has no mixed-modal law")
         _mixed_modal(
@@ -92,8 +115,16 @@ def loss(
             as_json=as_json,
         )  # fmt: skip
         return
-    study = _loss_study(logs, runs, text_scores, _titles(column or []), first_step, window)
-    study = replace(study, scope=_stated(study.scope, _titles(scope or [], option="--scope")))
+    if compare and (point or out is not None or law is not None):
+        raise RequestError(
+            "--compare fits the laws that it compares and saves none: leave out --point, --out, --law"
+        )
+    study = _loss_study(
+        logs, runs, text_scores, _titles(column or []), 1000 if first_step is None else first_step,
+        5 if window is None else window,
+    )  # fmt: skip
+    stated = _titles(scope or [], option="--scope")
+    study = replace(study, scope=_stated(study.scope, stated, packaged=_is_packaged(logs, *PACKAGED)))
     chosen = law or _usual_law(logs, study)
     if compare:
         from bayescdm.loss.compare import compare_loss_laws
@@ -155,10 +186,19 @@ def allocate(
 ) -> None:
     """Find the model size and tokens of least loss at a budget, with what the law is about and its limits."""
     from bayescdm.loss.allocate import allocate as find
+    from bayescdm.loss.study import SMALLEST_PARAMS
 
     # Everything that can be refused is refused before the sampler runs.
     pictures = () if plots is None else tuple(plots / f"{name}.png" for name in PICTURES)
-    _refuse_existing(page, out, *pictures, overwrite=overwrite)
+    _refuse_files({"--page": (page, ".html"), "--out": (out, ".csv")}, *pictures, overwrite=overwrite)
+    if family is not None and fit is None:
+        raise RequestError(
+            "--family belongs to --fit: neither the preset nor the packaged points have families"
+        )
+    for asked in size or []:
+        _check_count("--size", asked, SMALLEST_PARAMS)
+    if tokens_served.strip(" 0.") != "":
+        _check_count("--tokens-served", tokens_served, 1e3)
     checked = find(flops, preset or "chinchilla", tokens_served=tokens_served, sizes=list(size or []) or None,
                    metric=None if fit else metric, prob=prob)  # fmt: skip
     laws = _laws(preset, fit, family, seed)
@@ -226,11 +266,48 @@ def _draw(path: Path, result: Allocation, *, overwrite: bool) -> None:
         plt.close(figure)
 
 
-def _refuse_existing(*paths: Path | None, overwrite: bool) -> None:
-    """Refuse before the work what would be refused after it."""
-    for path in filter(None, paths):
+def _refuse_files(named: dict[str, tuple[Path | None, str]], *pictures: Path, overwrite: bool) -> None:
+    """Refuse before the work what would be refused after it: other endings and what exists."""
+    files = {option: path for option, (path, _) in named.items() if path is not None}
+    for option, path in files.items():
+        ending = named[option][1]
+        if path.suffix.casefold() != ending:
+            raise RequestError(
+                f"{option} {path}: give a name that ends in {ending}, which is what is written"
+            )
+    for path in (*files.values(), *pictures):
         if path.exists() and not overwrite:
             raise RequestError(f"{path}: exists already; choose another name or give --overwrite")
+
+
+def _check_count(option: str, text: str, least: float) -> None:
+    """Refuse a count under the name that the user gave it by."""
+    from bayescdm.loss.allocate import absolute_count
+
+    absolute_count(text, option, least)
+
+
+def _is_packaged(logs: str, *names: str) -> bool:
+    """Whether one of the packaged names is meant, and no file or folder of that name."""
+    return logs in names and not Path(logs).exists()
+
+
+def _refuse_what_is_not_read(logs: str, options: set[str], *, mixed_modal: bool) -> None:
+    """Refuse options that would be ignored: packaged points and mixed-modal runs are read as they are."""
+    ignored: tuple[str, ...] = ()
+    if mixed_modal:
+        ignored = ("--runs", "--column", "--text-scores", "--first-step", "--window", "--scope")
+    elif _is_packaged(logs, *POINTS):
+        ignored = ("--runs", "--column", "--text-scores", "--first-step", "--window")
+    elif _is_packaged(logs, "simulated"):
+        ignored = ("--runs", "--column")
+    wrong = [option for option in ignored if option in options]
+    if wrong:
+        what = "a table of mixed-modal runs" if mixed_modal else f"the packaged '{logs}'"
+        does = "belongs" if len(wrong) == 1 else "belong"
+        raise RequestError(
+            f"{', '.join(wrong)} {does} to training logs of your own and would do nothing to {what}"
+        )
 
 
 def _loss_study(
@@ -247,9 +324,9 @@ def _loss_study(
     from bayescdm.loss.simulate import simulate_losses
 
     packaged: dict[str, Any] = {"chinchilla": chinchilla_points, "openclip": openclip_points}
-    if logs in packaged and not Path(logs).exists():
+    if _is_packaged(logs, *POINTS):
         return packaged[logs]()
-    simulated = logs == "simulated" and not Path(logs).exists()
+    simulated = _is_packaged(logs, "simulated")
     study = simulate_losses() if simulated else read_loss_logs(logs, runs=runs, columns=columns)
     study = prepare_logs(study, first_step=first_step or None, window=window or None)
     if text_scores is None:
@@ -262,12 +339,17 @@ def _loss_study(
     return with_capability(study, table)
 
 
-def _stated(scope: Scope, fields: dict[str, Any]) -> Scope:
-    """Scope with the fields that the user states."""
+def _stated(scope: Scope, fields: dict[str, Any], *, packaged: bool) -> Scope:
+    """Scope with the fields that the user states; of packaged runs what is known cannot be restated."""
     known = ("metric", "objective", "data_distribution", "architecture", "source")
     for name in fields:
         if name not in known:
             raise unknown_name("field of --scope", name, known)
+        if packaged and scope.states(name):
+            raise RequestError(
+                f"--scope {name}={fields[name]}: of these packaged runs it is known "
+                f"({getattr(scope, name)}); --scope fills in what is not stated"
+            )
     return replace(scope, **fields) if fields else scope
 
 
@@ -342,7 +424,7 @@ def _mixed_modal(
     """Fit the laws of modalities and pairs, and say of each pair whether it competes or helps."""
     from bayescdm.loss import mixed_modal
 
-    simulated = logs == MIXED_MODAL and not Path(logs).exists()
+    simulated = _is_packaged(logs, MIXED_MODAL)
     study = mixed_modal.simulate_mixed_modal() if simulated else mixed_modal.read_mixed_modal(logs)
     if not study.pairs:
         raise RequestError(f"{logs}: no run on two modalities, so that there is no pair to speak of")

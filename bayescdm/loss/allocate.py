@@ -25,6 +25,8 @@ REACH = 30.0
 #: What the loss curve consists of, for the note that some of it extrapolates.
 WHAT_OF_CURVE = "model sizes of the loss curve (N*/30 to 30·N*, around N* = {N:.3g}), with their tokens,"
 
+WHAT_OF_SIZES = "model sizes asked for, with their tokens,"
+
 OTHER_APPROACHES = Note(
     "other-approaches",
     "the same study's approaches 1 (lowest points of training curves) and 2 (profiles at fixed compute) do "
@@ -207,7 +209,7 @@ def _scope_of_family(fit: LossFit, family: str) -> Scope:
 
 def _own_notes(scope: Scope) -> tuple[Note, ...]:
     """What must be said of the Chinchilla study wherever its formula allocates compute."""
-    return (OTHER_APPROACHES,) if scope == CHINCHILLA_SCOPE else ()
+    return (OTHER_APPROACHES,) if scope.is_of_the_same_study(CHINCHILLA_SCOPE) else ()
 
 
 def _require_tokens(scope: Scope) -> None:
@@ -439,10 +441,9 @@ def allocate(
     compared = curve.set_index("params", drop=False).loc[affordable].reset_index(drop=True)
     best_N, best_D = optimum.loc[["params", "tokens"], "value"]
     outside = law.scope.extrapolates(params=best_N, volume=best_D)
-    told = compared if len(asked) else curve
-    what = "model sizes asked for, with their tokens," if len(asked) else WHAT_OF_CURVE.format(N=best_N)
-    flags = told["extrapolation"].to_numpy()
-    notes = [*law.notes, *law.scope.extrapolation_note(flags, what=what)]
+    notes = list(law.notes)
+    for what, told in ((WHAT_OF_SIZES, compared), (WHAT_OF_CURVE.format(N=best_N), curve)):
+        notes += law.scope.extrapolation_note(told["extrapolation"].to_numpy(), what=what)
     if len(affordable) < len(asked):
         message = _unaffordable(budget, served, asked[tokens_left(budget, asked, served) <= 0])
         notes.append(Note("serving-exceeds-budget", message, "warning"))
@@ -526,7 +527,14 @@ def absolute_count(value: float | str, name: str, least: float) -> float:
     >>> absolute_count("7B", "params", 1e5)
     7000000000.0
     """
-    count = parse_count(value)
+    try:
+        count = parse_count(value)
+    except InputError as error:
+        number = _number(value)
+        if number is None:
+            raise InputError(f"{name}: {error}") from None
+        why = "not above 0" if number <= 0 else "beyond any count" if number >= 1 else "no absolute count"
+        raise InputError(f"{name} {value} is {why}: write it as 7B or 7e9") from None
     if count < least:
         raise InputError(
             f"{name} {count:g} is not an absolute count: write {count:g}B or {count:g}e9 for "
@@ -535,8 +543,16 @@ def absolute_count(value: float | str, name: str, least: float) -> float:
     return count
 
 
+def _number(text: float | str) -> float | None:
+    """Read a plain number, or return None."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 def _served(tokens: float | str) -> float:
     """Read the tokens served; 0 for none."""
-    if isinstance(tokens, str) and tokens.strip() == "0":
+    if isinstance(tokens, str) and _number(tokens) == 0:
         return 0.0
     return absolute_count(tokens, "tokens served", 1e3) if tokens else 0.0

@@ -469,9 +469,9 @@ def prepare_logs(study: LossStudy, *, first_step: int | None = 1000, window: int
     study : LossStudy
         With a ``step`` at every point when `first_step` is given.
     first_step : int or None
-        Losses logged before this step are dropped.
+        Losses logged before this step are dropped; not negative.
     window : int or None
-        Logged losses in the centred rolling mean; shorter at the ends of a run.
+        Logged losses in the centred rolling mean, 1 or more; shorter at the ends of a run.
 
     Returns
     -------
@@ -480,12 +480,16 @@ def prepare_logs(study: LossStudy, *, first_step: int | None = 1000, window: int
     Raises
     ------
     RequestError
-        When a first step is asked for and the logs have no steps.
+        When a first step is asked for and the logs have no steps, or either number means nothing.
 
     Notes
     -----
     Appendix D, eq. 12, of *What Transfers from Text to Vision?*: early steps go first, then the smoothing.
     """
+    if first_step is not None and first_step < 0:
+        raise RequestError(f"first step {first_step} is negative: give the first step to keep, or 0 for all")
+    if window is not None and window < 1:
+        raise RequestError(f"window {window} is no number of losses: give 1 or more to average over")
     if first_step is not None:
         if "step" not in study.points or study.points["step"].isna().any():
             raise RequestError(f"{study.name}: the logs have no steps; keep all points with first_step=None")

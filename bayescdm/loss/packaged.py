@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from bayescdm.datasets import load_chinchilla_points, load_openclip
@@ -23,7 +25,7 @@ def chinchilla_points(*, drop_highest: int = 5) -> LossStudy:
     Returns
     -------
     LossStudy
-        240 runs of one point each by default.
+        240 runs of one point each by default; the scope has the range of these points.
 
     Examples
     --------
@@ -31,6 +33,11 @@ def chinchilla_points(*, drop_highest: int = 5) -> LossStudy:
     240
     """
     points = load_chinchilla_points(drop_highest=drop_highest)
+    # The study's own range is wider than what can be read off its figure: a fit has seen these points only.
+    ranges = {
+        name: (float(points[column].min()), float(points[column].max()))
+        for name, column in (("params", "params"), ("volume", "tokens"))
+    }
     labels = pd.Index([f"point {i + 1}" for i in range(len(points))], name="run")
     read_off = "losses were read from the colour of a dot in a figure: they are rounded by its colour scale"
     notes = [Note("read-off-a-figure", read_off)]
@@ -40,7 +47,7 @@ def chinchilla_points(*, drop_highest: int = 5) -> LossStudy:
         name="Chinchilla points",
         runs=pd.DataFrame({"family": "Chinchilla", "params": points["params"].to_numpy()}, index=labels),
         points=pd.DataFrame({"run": labels, "volume": points["tokens"], "loss": points["loss"]}),
-        scope=CHINCHILLA_SCOPE,
+        scope=replace(CHINCHILLA_SCOPE, ranges=ranges),
         notes=tuple(notes),
     )
 
@@ -68,7 +75,7 @@ def openclip_points() -> LossStudy:
     }
     tuning = "learning rate and batch size were not tuned alike in these models"
     repeats = "LAION-80M flattens with compute because its samples are seen many times"
-    few = "CLIP-WIT has three models, all of one data volume: its exponent and floor rest on the prior"
+    few = "CLIP-WIT has three models, all of one data volume: they do not determine its exponent and floor"
     return LossStudy(
         name="OpenCLIP zero-shot error",
         runs=runs.rename(columns={"dataset": "family", "compute_gmacs": "compute"}),

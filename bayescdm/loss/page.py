@@ -32,7 +32,7 @@ def explorer_page(
     Parameters
     ----------
     laws : sequence of ComputeLaw
-        Offered in this order; of one scope.
+        Offered in this order; about one thing, each with the range that it was fitted to.
     flops, tokens_served : float
         Budget and tokens served that the page opens with.
     params : float, optional
@@ -48,7 +48,7 @@ def explorer_page(
     Raises
     ------
     RequestError
-        No law, or laws of different scopes, which one page must not mix.
+        No law, or laws about different things, which one page must not mix.
 
     Examples
     --------
@@ -56,8 +56,8 @@ def explorer_page(
     >>> "406.4" in explorer_page([preset()])
     True
     """
-    if not laws or any(law.scope != laws[0].scope for law in laws):
-        raise RequestError("an explorer needs one law or more, all of one scope")
+    if not laws or not all(law.scope.is_of_the_same_study(laws[0].scope) for law in laws):
+        raise RequestError("an explorer needs one law or more, all of one scope (its ranges may differ)")
     data = {
         "prob": check_probability(prob),
         "scope": laws[0].scope.to_dict(),
@@ -112,4 +112,5 @@ def _encoded(law: ComputeLaw) -> dict[str, object]:
     constants = {name: getattr(law, name).tolist() for name in CONSTANTS}
     problem = " ".join(note.message for note in law.notes if note.code == "not-converged")
     told = [note.message for note in law.notes if note.code != "not-converged"]
-    return {"name": law.name, "constants": constants, "notes": told, "problem": problem}
+    ranges = law.scope.ranges
+    return {"name": law.name, "constants": constants, "ranges": ranges, "notes": told, "problem": problem}

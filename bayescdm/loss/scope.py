@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,33 @@ class Scope:
         for name, (low, high) in self.ranges.items():
             lines.append(f"range of {name:<10}{low:.4g} to {high:.4g} {self.units.get(name, '')}".rstrip())
         return "\n".join([*lines, f"source             {self.source}"])
+
+    def states(self, name: str) -> bool:
+        """Tell whether a field of words is known; of runs whose families alone are known it is not.
+
+        Parameters
+        ----------
+        name : str
+            Such as ``metric`` or ``architecture``.
+
+        Returns
+        -------
+        bool
+        """
+        return not str(getattr(self, name)).startswith(NOT_STATED)
+
+    def is_of_the_same_study(self, other: Scope) -> bool:
+        """Tell whether another law is about the same thing, whatever range of it either was fitted to.
+
+        Parameters
+        ----------
+        other : Scope
+
+        Returns
+        -------
+        bool
+        """
+        return replace(self, ranges={}) == replace(other, ranges={})
 
     def extrapolates(self, **values: Any) -> np.ndarray:
         """Tell which points lie outside the range of the runs in any predictor.
@@ -168,7 +195,7 @@ class Scope:
         return cls(**{**data, "ranges": ranges})
 
 
-#: Hoffmann et al.: text only; the range their study states.
+#: Hoffmann et al.: text only; the range their study states, not that of the points read off its figure.
 CHINCHILLA_SCOPE = Scope(
     metric="text loss",
     objective="next-token cross-entropy of a text-only language model",
