@@ -182,8 +182,11 @@ def test_sliders_work_from_the_keyboard(page):
     assert "served=2000000000000" in page.run("return location.hash")
 
 
-@pytest.mark.parametrize("typed", ["many", "7"])
-def test_a_count_that_cannot_be_read_is_marked_and_changes_nothing(page, typed):
+@pytest.mark.parametrize(("typed", "why"), [
+    ("many", "is not an absolute count"), ("7", "is not an absolute count"),
+    ("-1", "is not an absolute count"), ("1e30", "is beyond any count of tokens"),
+])  # fmt: skip
+def test_a_count_that_is_refused_is_marked_and_leaves_no_result(page, typed, why):
     page.open(page.url + "#flops=1e21&params=1e9")
     before = shown(page, "best-params")
     page.run(
@@ -191,13 +194,54 @@ def test_a_count_that_cannot_be_read_is_marked_and_changes_nothing(page, typed):
         "f.dispatchEvent(new Event('input'))"
     )
     assert page.run("return document.querySelector('#served').getAttribute('aria-invalid')") == "true"
-    assert f"{typed} is not an absolute count" in page.run(
-        "return document.querySelector('#served-hint').textContent"
+    assert f"{typed} {why}" in page.run("return document.querySelector('#served-hint').textContent")
+    assert shown(page, "flag") == f"No result: {typed} {why}: write 500B or 5e11."
+    left = "return document.querySelectorAll('.answers td, #curve path, #curve circle').length"
+    assert page.run(left) == 0
+    page.run("const f = document.querySelector('#flops'); f.value = 22; f.dispatchEvent(new Event('input'))")
+    assert page.run(left) == 0, "nor does another budget bring one back"
+    page.run(
+        "const f = document.querySelector('#flops'); f.value = 21; f.dispatchEvent(new Event('input'));"
+        "const s = document.querySelector('#served'); s.value = '0'; s.dispatchEvent(new Event('input'))"
     )
     assert shown(page, "best-params") == before
+    assert shown(page, "flag") == ""
     page.open(page.url + f"#flops=1e21&params=1e9&served={typed}")
     assert page.run("return document.querySelector('#served').value") == "0", "nor does a link that says so"
     assert shown(page, "best-params") == before
+
+
+@pytest.mark.parametrize("flops", ["1e28", "1e33", "1e12"])
+def test_optimum_and_split_are_on_the_chart_at_any_budget(page, flops):
+    page.open(page.url + f"#flops={flops}")
+    where = page.run(
+        """const svg = document.querySelector('#curve').viewBox.baseVal;
+        const at = (id) => document.querySelector('#curve #' + id).cx.baseVal.value;
+        return ['least', 'split'].map(id => at(id) / svg.width)"""
+    )
+    assert all(0.03 < x < 1 for x in where)
+    for slider in ("flops", "params"):
+        value, low, high = page.run(
+            f"const s = document.querySelector('#{slider}'); return [s.value, s.min, s.max].map(Number)"
+        )
+        assert low <= value <= high
+        assert value == pytest.approx(
+            np.log10(float(flops))
+            if slider == "flops"
+            else np.log10(allocate(flops).optimum.loc["params", "value"]),
+            abs=0.03,
+        )
+
+
+def test_each_law_speaks_of_its_own_range(page, tmp_path):
+    own = replace(CHINCHILLA_SCOPE, ranges={"params": (1e8, 2e9), "volume": (1e9, 1e12)})
+    file = write_explorer(tmp_path / "two.html", [replace(made_up_draws(), scope=own), preset()])
+    page.open(file.as_uri() + "#flops=1e22&params=7e9")
+    assert "more than the 2B of the largest run" in shown(page, "flag")
+    assert "100M to 2B" in page.text("main")
+    page.open(file.as_uri() + "#flops=1e22&params=7e9&law=1")
+    assert shown(page, "flag") == ""
+    assert "70M to 16B" in page.text("main")
 
 
 @pytest.mark.parametrize("width", [390, 1280])
