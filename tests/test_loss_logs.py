@@ -112,7 +112,7 @@ def test_two_columns_that_could_be_the_loss_are_refused(folder):
         read_loss_logs(folder / "log.csv")
     assert str(refused.value) == (
         "log.csv: columns 'train/loss' and 'loss' could each be the loss; say which it is: "
-        "--column loss='train/loss' or --column loss='loss'"
+        "--column loss=train/loss or --column loss=loss"
     )
     assert (read_loss_logs(folder / "log.csv", columns={"loss": "loss"}).loss == 1).all()
 
@@ -289,3 +289,79 @@ def test_constants_of_the_units_are_not_guessed():
 def test_numbers_of_the_preparation_that_mean_nothing_are_refused(numbers, message):
     with pytest.raises(RequestError, match=message):
         prepare_logs(simulate_losses(log_every=2000), **numbers)
+
+
+def tokens_table(cells, title="tokens"):
+    table = long_table().drop(columns="eval/loss")
+    return table.assign(**{title: np.tile(cells, 2)})
+
+
+def test_tokens_with_a_letter_are_read_as_parameters_are(folder):
+    tokens_table([f"{step}M" for step in STEPS]).to_csv(folder / "log.csv", index=False)
+    study = read_loss_logs(folder / "log.csv")
+    assert study.volume[:3].tolist() == [1e7, 2e7, 3e7]
+    tokens_table([0, *(f"{step}M" for step in STEPS[1:])]).to_csv(folder / "log.csv", index=False)
+    assert "untrained-left-out" in {note.code for note in read_loss_logs(folder / "log.csv").notes}
+
+
+def test_many_cells_that_are_no_count_are_one_line(folder):
+    tokens_table([f"{step} many" for step in STEPS]).to_csv(folder / "log.csv", index=False)
+    with pytest.raises(InputError) as caught:
+        read_loss_logs(folder / "log.csv")
+    assert caught.value.problems == [
+        "log.csv, row 2, column 'tokens': '10 many' is not a count such as 10M or 1e7, and so are 599 more "
+        "of its cells"
+    ]
+
+
+def test_tokens_in_millions_are_told_by_the_files_own_column(folder):
+    (folder / "runs.csv").write_text(RUNS.replace(",tokens_per_step", "").replace(",1M", ""))
+    tokens_table(STEPS, "tokens (M)").to_csv(folder / "log.csv", index=False)
+    with pytest.raises(InputError, match=r"say --column 'tokens=tokens \(M\)'"):
+        read_loss_logs(folder / "log.csv")
+    for name in ("tokens", "volume"):
+        with pytest.raises(
+            InputError, match=r"column 'tokens \(M\)': 10 is not above 1000.*write 10 million as 10M"
+        ):
+            read_loss_logs(folder / "log.csv", columns={name: "tokens (M)"})
+    with pytest.raises(RequestError, match="'volume' is named twice"):
+        read_loss_logs(folder / "log.csv", columns={"tokens": "tokens (M)", "volume": "tokens (M)"})
+
+
+def test_a_panel_in_a_folder_is_read_as_it_is_by_itself(folder):
+    panel = pd.DataFrame({"Step": STEPS, "small - train/loss": curve(0.5), "large - train/loss": curve(0.3)})
+    panel.to_csv(folder / "panel.csv", index=False)
+    inside, alone = read_loss_logs(folder), read_loss_logs(folder / "panel.csv")
+    pd.testing.assert_frame_equal(inside.points, alone.points)
+    assert set(inside.runs.index) == {"small", "large"}
+
+
+def test_titles_with_spaces_are_offered_as_they_can_be_pasted(folder):
+    table = long_table().rename(columns={"train/loss": "train loss (nats)"}).drop(columns="eval/loss")
+    table.to_csv(folder / "log.csv", index=False)
+    with pytest.raises(InputError, match=r"\(--column 'loss=train loss \(nats\)'\)"):
+        read_loss_logs(folder / "log.csv")
+
+
+def test_runs_that_are_described_and_have_no_loss_are_named(folder):
+    (folder / "runs.csv").write_text(RUNS + "lost,Falcon3,3B,1M\n")
+    long_table().drop(columns="eval/loss").to_csv(folder / "log.csv", index=False)
+    (note,) = [n for n in read_loss_logs(folder / "log.csv").notes if n.code == "runs-without-log"]
+    assert note.message == "1 run has a row and no loss: 'lost'"
+    assert note.where == "runs.csv"
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("run,step,loss\n", "log.csv: no row with a loss; there is nothing to fit"),
+    ("run;step;loss\nsmall;1;2\n", "log.csv: its columns are separated by semicolons; export it with commas"),
+    ("run,step,loss\nsmall,-5,2\nsmall,5,2\n", "log.csv, row 2 (run 'small'): step -5 is negative"),
+    ("run,family,params,step,tokens,loss\nx,F,1B,1,1e9,2\nx,F,2B,2,2e9,2\n",
+     "run 'x': params differs between its rows (1B, 2B); a run has one"),
+])  # fmt: skip
+def test_logs_that_cannot_be_fitted_say_why_in_one_line(tmp_path, text, message):
+    (tmp_path / "log.csv").write_text(text)
+    if "family" not in text:
+        (tmp_path / "runs.csv").write_text(RUNS)
+    with pytest.raises(InputError) as caught:
+        read_loss_logs(tmp_path / "log.csv")
+    assert message in caught.value.problems

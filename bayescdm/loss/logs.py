@@ -8,6 +8,7 @@ step) stands in the log itself or in a table ``runs.csv``.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -47,6 +48,13 @@ NOT_FINITE = ("nan", "-nan", "inf", "+inf", "-inf", "infinity", "-infinity")
 #: Columns that reading adds: the run that a file's name tells, and the title that a panel's loss stood under.
 RUN_OF_FILE = "run of file"
 TITLE_OF_LOSS = "title of loss"
+#: What users call our columns; the titles that files are known by are in `TITLES`.
+OTHER_NAMES = {
+    "tokens": "volume",
+    "samples": "volume",
+    "tokens_per_step": "volume_per_step",
+    "samples_per_step": "volume_per_step",
+}
 RUN_COLUMNS = ("family", "backbone", "params", "volume_per_step")
 
 
@@ -68,8 +76,8 @@ def read_loss_logs(
         CSV with ``run``, ``family``, ``params`` (absolute, ``7B`` is read), and where they are known
         ``backbone`` and ``tokens_per_step``. By default ``runs.csv`` beside the logs, if there is one.
     columns : mapping, optional
-        Title in the file by our name (``step``, ``loss``, ``run``, ``volume``, …) where they differ from
-        the usual ones.
+        Title in the file by our name (``step``, ``loss``, ``run``, ``volume`` or ``tokens``, …) where they
+        differ from the usual ones.
     scope : Scope, optional
         What the runs were; by default a multimodal training loss with the ranges of these runs.
 
@@ -91,7 +99,7 @@ def read_loss_logs(
         raise NotFoundError(f"{path}: there is no such file or folder")
     runs_path = Path(runs) if runs else (path if path.is_dir() else path.parent) / "runs.csv"
     table = _read_csv(runs_path) if runs or runs_path.is_file() else None
-    given = dict(columns or {})
+    given = _our_names(columns or {})
     logs = _Logs()
     if path.is_dir():
         files = sorted(file for file in path.glob("*.csv") if file.resolve() != runs_path.resolve())
@@ -119,6 +127,22 @@ def read_loss_logs(
     )
 
 
+def _our_names(columns: Mapping[str, str]) -> dict[str, str]:
+    """Titles by our names of the columns; one that is named twice is refused."""
+    given: dict[str, str] = {}
+    for name, title in columns.items():
+        ours = OTHER_NAMES.get(name, name)
+        if ours in given:
+            raise RequestError(f"column '{ours}' is named twice: '{given[ours]}' and '{title}'")
+        given[ours] = title
+    return given
+
+
+def _option(name: str, title: str) -> str:
+    """Option of the command that names a column, as it can be pasted into a shell."""
+    return f"--column {shlex.quote(f'{name}={title}')}"
+
+
 @dataclass
 class _Logs:
     """What was gathered while reading: tables in long layout, problems and notes."""
@@ -127,17 +151,21 @@ class _Logs:
         self.tables: list[pd.DataFrame] = []
         self.problems: list[str] = []
         self.notes: list[Note] = []
+        self.files: list[str] = []
         #: Columns that were taken for a run each.
         self.panel: list[str] = []
+        #: Titles that are no column of ours; asked for when one is missing.
+        self.free: list[str] = []
 
     def add(self, table: pd.DataFrame, file: str, given: Mapping[str, str], run: str | None = None) -> None:
         """Take one file, in whichever layout it is."""
+        self.files.append(file)
         try:
             found = _find_columns(table, file, given)
         except InputError as error:
             self.problems += error.problems
             return
-        if run is not None and "run" not in found:
+        if run is not None and "run" not in found and not _is_panel(table, found):
             table, found = table.assign(**{RUN_OF_FILE: run}), {**found, "run": RUN_OF_FILE}
         if "loss" not in found and "run" not in found and "step" in found:
             table, found = self._long_from_wide(table, found, file)
@@ -149,11 +177,12 @@ class _Logs:
             free = [title for title in titles if title not in found.values()]
             self.problems += [
                 f"{file}: no column for {name}; the columns are {', '.join(titles)}; "
-                f"name yours with columns={{'{name}': '{near}'}} (--column {name}={near})"
+                f"name yours with columns={{'{name}': '{near}'}} ({_option(name, near)})"
                 for name in missing
                 for near in [_nearest_title(name, free) or "TITLE"]
             ]
             return
+        self.free += [str(c) for c in table if str(c) not in (*found.values(), *self.free)]
         out = pd.DataFrame(
             {"run": table[found["run"]].astype(str).str.strip(), "row": table.index + 2, "file": file}
         )
@@ -161,7 +190,10 @@ class _Logs:
         for name in ("step", "volume"):
             if name in found:
                 titles_of_it = pd.Series(found[name], index=table.index)
-                out[name] = self._numbers(table[found[name]], file, titles_of_it)
+                counts = name == "volume"
+                out[name] = self._numbers(table[found[name]], file, titles_of_it, counts=counts)
+        if "volume" in found:
+            out["title_of_volume"] = found["volume"]
         out["loss"] = self._numbers(table[found["loss"]], file, titles_of_loss)
         # A run that diverged logs its losses as NaN; a row of another metric leaves the cell empty.
         out["diverged"] = table[found["loss"]].str.strip().str.casefold().isin(NOT_FINITE).fillna(False)
@@ -191,15 +223,23 @@ class _Logs:
         rows.index = pd.Index(np.tile(table.index, len(own)))
         return rows, {**{n: found[n] for n in ("step", "volume") if n in found}, "run": "run", "loss": "loss"}
 
-    def _numbers(self, column: pd.Series, file: str, titles: pd.Series) -> pd.Series:
-        """Numbers of a column; NaN where empty; a problem for each cell that is neither."""
+    def _numbers(self, column: pd.Series, file: str, titles: pd.Series, *, counts: bool = False) -> pd.Series:
+        """Numbers of a column, or counts such as 10M; NaN where empty; a problem for each other cell."""
         text = column.astype("string").str.strip()
         values = pd.to_numeric(text, errors="coerce")
         blank = text.isna() | text.str.casefold().isin([*EMPTY, *NOT_FINITE])
         wrong = (values.isna() & ~blank).to_numpy()
-        for row, cell, title in zip(text.index[wrong], text[wrong], titles[wrong]):
-            self.problems.append(f"{file}, row {row + 2}, column '{title}': '{cell}' is not a number")
-        return values.astype(float)
+        values = values.astype(float)
+        if counts and wrong.any():
+            values[wrong] = [_count_or_nan(cell) for cell in text[wrong]]
+            wrong = (values.isna() & ~blank).to_numpy()
+        cells = pd.DataFrame({"line": text.index[wrong] + 2, "cell": text[wrong], "title": titles[wrong]})
+        for title, rows in cells.groupby("title", sort=False):
+            line, cell = rows.iloc[0][["line", "cell"]]
+            more = "" if len(rows) == 1 else f", and so are {len(rows) - 1} more of its cells"
+            what = "a count such as 10M or 1e7" if counts else "a number"
+            self.problems.append(f"{file}, row {line}, column '{title}': '{cell}' is not {what}{more}")
+        return values
 
     def _without_blanks(self, table: pd.DataFrame, file: str) -> pd.DataFrame:
         """Rows that logged another metric have no loss; losses that are not finite are told."""
@@ -254,6 +294,10 @@ def _read_csv(path: Path) -> pd.DataFrame:
             keep_default_na=False,
             na_values=[""],
         )
+        title = str(table.columns[0])
+        for mark, called in ((";", "semicolons"), ("\t", "tabs")):
+            if len(table.columns) == 1 and mark in title:
+                raise InputError(f"{path.name}: its columns are separated by {called}; export it with commas")
         # Lines without a cell go, and the others keep the number of theirs: row r stands in line r + 2.
         table.index = table.index + blank
         return table.dropna(how="all")
@@ -280,7 +324,7 @@ def _find_columns(table: pd.DataFrame, file: str, given: Mapping[str, str]) -> d
         matches = [str(c) for c in table.columns if _plain(str(c)) in titles]
         if len(matches) > 1:
             names = "' and '".join(matches)
-            each = " or ".join(f"--column {name}='{title}'" for title in matches)
+            each = " or ".join(_option(name, title) for title in matches)
             problems.append(f"{file}: columns '{names}' could each be the {name}; say which it is: {each}")
         elif matches:
             found[name] = matches[0]
@@ -290,6 +334,11 @@ def _find_columns(table: pd.DataFrame, file: str, given: Mapping[str, str]) -> d
     if problems:
         raise InputError(problems)
     return found
+
+
+def _is_panel(table: pd.DataFrame, found: Mapping[str, str]) -> bool:
+    """Whether a file in a folder is a panel of several runs, as W&B titles them, and no log of one run."""
+    return "loss" not in found and "step" in found and any(" - " in str(title) for title in table)
 
 
 def _run_of_file(file: Path) -> str:
@@ -302,14 +351,19 @@ def _describe_runs(
 ) -> pd.DataFrame:
     """Family, parameters and tokens a step of each run, from its own log or from the table of runs."""
     labels = pd.Index(points["run"].unique(), name="run")
+    if not len(labels):
+        raise InputError(f"{' and '.join(logs.files)}: no row with a loss; there is nothing to fit")
+    told: set[tuple[str, str]] = set()
     inside = [c for c in RUN_COLUMNS if c in points]
     described = points.groupby("run", sort=False)[inside].agg(_only) if inside else pd.DataFrame(index=labels)
     if table is None and not {"family", "params"} <= set(inside):
         raise InputError(_no_table(points, labels, path, logs))
     for name in inside:
         for run in described.index[[isinstance(v, list) for v in described[name]]]:
-            logs.problems.append(f"run '{run}': {name} differs between its rows: {described[name][run]}")
+            values = ", ".join(map(str, described[name][run]))
+            logs.problems.append(f"run '{run}': {name} differs between its rows ({values}); a run has one")
             described.loc[run, name] = pd.NA
+            told.add((run, name))
     if table is not None:
         found = _find_columns(
             table, path.name, {k: v for k, v in given.items() if k in (*RUN_COLUMNS, "run")}
@@ -322,6 +376,15 @@ def _describe_runs(
         for run in of_run.index[of_run.index.duplicated()].unique():
             logs.problems.append(f"{path.name}: run '{run}' occurs more than once")
         of_run = of_run[~of_run.index.duplicated()]
+        silent = of_run.index.dropna().difference(labels, sort=False)
+        if len(silent):
+            named = ", ".join(f"'{run}'" for run in silent[:5]) + (", …" if len(silent) > 5 else "")
+            subject = (
+                "1 run has a row and no loss"
+                if len(silent) == 1
+                else f"{len(silent)} runs have a row and no loss"
+            )
+            logs.notes.append(Note("runs-without-log", f"{subject}: {named}", "warning", path.name))
         unknown = labels.difference(of_run.index, sort=False)
         for run in unknown:
             logs.problems.append(f"{path.name}: run '{run}' has losses but no row here")
@@ -336,6 +399,8 @@ def _describe_runs(
             logs.problems.append(f"{path.name}: no column '{name}', which every run needs")
             continue
         for run in labels[described[name].isna()].difference(unknown, sort=False):
+            if (run, name) in told:
+                continue
             logs.problems.append(f"run '{run}': its {name} is not stated; add it to {path.name}")
     for name in ("params", "volume_per_step"):
         if name in described:
@@ -366,7 +431,7 @@ def _no_run_of_panel(file: str, logs: _Logs) -> str:
 def _hint_of_panel(logs: _Logs) -> str:
     """What to do when a column taken for a run is the loss itself."""
     near = _nearest_title("loss", [title for title in logs.panel if " - " not in title])
-    return f"; if '{near}' is the loss and no run, say --column loss={near}" if near else ""
+    return f"; if '{near}' is the loss and no run, say {_option('loss', near)}" if near else ""
 
 
 def _only(values: pd.Series) -> object:
@@ -386,6 +451,16 @@ def _count(cell: object, name: str, run: str, logs: _Logs) -> float:
         return float("nan")
 
 
+def _count_or_nan(cell: str) -> float:
+    """A count with a suffix; NaN where it is none. Nothing seen yet is a count here."""
+    if re.fullmatch(r"0+(\.0*)?\s*[KMBT]?", cell, re.IGNORECASE):
+        return 0.0
+    try:
+        return parse_count(cell)
+    except InputError:
+        return float("nan")
+
+
 def _with_volume(points: pd.DataFrame, described: pd.DataFrame, logs: _Logs) -> pd.DataFrame:
     """Tokens seen at each point: as logged, or step × tokens a step."""
     volume = points["volume"] if "volume" in points else pd.Series(np.nan, index=points.index)
@@ -397,7 +472,11 @@ def _with_volume(points: pd.DataFrame, described: pd.DataFrame, logs: _Logs) -> 
         logs.notes.append(Note("volume-from-steps", message))
     untold = points["run"][volume.isna()].unique()
     if "volume" not in points and "volume_per_step" not in described:
-        logs.problems.append("tokens seen are not logged and no run states its tokens_per_step; add either")
+        near = _nearest_title("volume", logs.free)
+        hint = f"; if '{near}' counts them, say {_option('tokens', near)}" if near else ""
+        logs.problems.append(
+            f"tokens seen are not logged and no run states its tokens_per_step; add either{hint}"
+        )
         untold = []
     for run in untold:
         logs.problems.append(
@@ -422,14 +501,27 @@ def _without_untrained(points: pd.DataFrame, logs: _Logs) -> pd.DataFrame:
 def _out_of_range(points: pd.DataFrame) -> list[str]:
     """One line a run and fault, with the first line of the file that has it."""
     found = []
+    steps = points["step"] if "step" in points else pd.Series(np.nan, index=points.index)
+    for run, rows in points[steps < 0].groupby("run", sort=False):
+        first = rows.iloc[0]
+        more = "" if len(rows) == 1 else f", and so are {len(rows) - 1} more of its rows"
+        found.append(
+            f"{first['file']}, row {first['row']} (run '{run}'): step {first['step']:g} is negative{more}"
+        )
     for name, least in (("volume", SMALLEST_VOLUME), ("loss", 0.0)):
         wrong = points[points[name] <= least]
         for run, rows in wrong.groupby("run", sort=False):
             first = rows.iloc[0]
             more = "" if len(rows) == 1 else f", and so in {len(rows) - 1} more of its rows"
-            hint = "; counts are absolute" if name == "volume" else ""
+            title, hint = name, ""
+            if name == "volume":
+                own = first.get("title_of_volume")
+                title = name if own is None or pd.isna(own) else f"column '{own}':"
+                hint = "; counts are absolute"
+                if first[name] > 0:
+                    hint += f": write {first[name]:g} million as {first[name]:g}M or {first[name]:g}e6"
             found.append(
-                f"{first['file']}, row {first['row']} (run '{run}'): {name} {first[name]:g} is not above "
+                f"{first['file']}, row {first['row']} (run '{run}'): {title} {first[name]:g} is not above "
                 f"{least:g}{more}{hint}"
             )
     return found
