@@ -110,7 +110,7 @@ def test_what_evsi_promises_is_gained_on_draws_that_it_has_not_seen():
     assert gained > 0.3 * evpi(values)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(1, 6), st.integers(12, 60))
 def test_evsi_is_never_negative_and_never_above_evpi(seed, options, draws):
     rng = np.random.default_rng(seed)
