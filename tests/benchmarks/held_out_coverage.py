@@ -144,11 +144,16 @@ def coverage_table(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def rows_of_studies(
-    description: str | None, name: str, rows_of: Callable[[Refits, int], pd.DataFrame]
+    description: str | None,
+    name: str,
+    rows_of: Callable[[Refits, int], pd.DataFrame],
+    *,
+    study_of: Callable[[int], Study] = study_of,
+    studies: int = 100,
 ) -> pd.DataFrame:
     """Gather rows of every study that the command line asks for; those in the work folder are read."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--studies", type=int, default=100)
+    parser.add_argument("--studies", type=int, default=studies)
     parser.add_argument("--work", type=Path)
     asked = parser.parse_args()
     if asked.work is not None:
