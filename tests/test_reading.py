@@ -783,7 +783,8 @@ class TestWholeStudies:
         assert seen.stderr.splitlines()[-1] == f"{status} set()"
 
     @pytest.mark.parametrize(
-        "command", ["fit {} --out x.nc", "report {} --out x.html", "validate {} --by family", "paper {}"]
+        "command",
+        ["fit {} --out x.nc", "report {}", "validate {} --by family", "paper {}", "choose {} --volume 1M"],
     )
     def test_a_faulty_study_is_refused_before_the_sampler_is_imported(self, command, tmp_path):
         path = folder(tmp_path / "study", runs=edited("runs", (2, "score", "612")))

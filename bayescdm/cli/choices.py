@@ -138,11 +138,6 @@ def choose(
 ) -> None:
     """Choose a backbone, at a volume or within a budget, and say how sure that is."""
     from bayescdm.atomic import check_place
-    from bayescdm.decide import Constraints, read_cost_table
-    from bayescdm.decide import choose as chosen_by
-    from bayescdm.decide.choice import check_volumes
-    from bayescdm.decide.costs import price
-    from bayescdm.fit import fit
     from bayescdm.reading import parse_flops
 
     # What can be refused is refused before minutes of sampling.
@@ -155,6 +150,14 @@ def choose(
     positive("--bytes-per-parameter", bytes_per_param)
     if not equivalent >= 0:
         raise RequestError(f"--equivalent {equivalent:g}: write accuracy points, 0 or more")
+    study, fitted = opened(source, benchmark, unscored)
+    # A faulty study is refused before the sampler is imported.
+    from bayescdm.decide import Constraints, read_cost_table
+    from bayescdm.decide import choose as chosen_by
+    from bayescdm.decide.choice import check_volumes
+    from bayescdm.decide.costs import price
+    from bayescdm.fit import fit
+
     limits = Constraints(
         min_params=None if smallest is None else count("--min-size", smallest),
         max_params=None if largest is None else count("--max-size", largest),
@@ -163,7 +166,6 @@ def choose(
         licences=tuple(licence or ()),
         exclude_families=tuple(exclude_family or ()),
     )
-    study, fitted = opened(source, benchmark, unscored)
     of_sampler, of_draws = seeds(seed)
     asked: dict[str, Any] = {
         "recipe": recipe,
