@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
-from hypothesis import settings
 
 import bayescdm as cdm
 from bayescdm.capability import fit_capability
@@ -16,10 +15,6 @@ from bayescdm.modelfiles import load_model
 from bayescdm.modeling import model_data
 from bayescdm.sampling import compile_model
 from bayescdm.study import VARIANTS, Study
-
-# A deadline of milliseconds measures what else the machine does.
-settings.register_profile("whatever the machine does")
-settings.load_profile("whatever the machine does")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayescdm.averaging import average_runs, shared_set
@@ -154,6 +154,7 @@ def test_standard_errors_combine_as_of_independent_scores():
     assert np.isnan(errors["b"])
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=1, max_size=6))
 def test_chosen_runs_have_every_chosen_benchmark_and_no_fewer_scores_than_plain_choices(rows):
     measured = pd.DataFrame(rows)
@@ -165,6 +166,7 @@ def test_chosen_runs_have_every_chosen_benchmark_and_no_fewer_scores_than_plain_
     assert (kept == 0) == (not measured.to_numpy().any())
 
 
+@settings(deadline=None)
 @given(st.permutations(range(7)))
 def test_order_of_rows_changes_nothing_but_the_order_of_runs(order):
     table = {"a": {"X": 0.1, "Y": 0.5, "Z": 0.3}, "b": {"X": 0.2, "Y": 0.4}, "c": {"X": 1, "Y": 0}}

@@ -47,7 +47,7 @@ def study_of(scores: pd.DataFrame, with_runs: list[str] | None = None) -> Study:
     return Study("simulated", scores, backbones, runs, simulated=True)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     backbones=st.integers(3, 60),
@@ -90,7 +90,7 @@ def test_higher_scores_mean_higher_pc1():
         assert better["PC1"].iloc[0] > capability.scores["PC1"].iloc[0]
 
 
-@settings(max_examples=15)
+@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 1000), share=st.sampled_from([0.0, 0.15]))
 def test_order_of_rows_and_columns_changes_nothing(seed, share):
     scores = hide(simulated_scores(seed, 25, 6, 2, 0.03), share, seed)
@@ -211,7 +211,7 @@ def test_json_round_trip_to_the_bit(share):
     assert again.notes == capability.notes
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     backbones=st.integers(2, 12),

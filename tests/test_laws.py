@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import pytensor.tensor as pt
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayescdm import laws
@@ -66,6 +66,7 @@ def test_absorption_falls_with_capability_and_is_the_slope_in_log_volume():
     assert laws.absorption_rate(0.4, 0.02, 0.01) < laws.absorption_rate(0.3, 0.02, 0.01)
 
 
+@settings(deadline=None)
 @given(S=st.floats(-1, 1), D=st.floats(1e3, 1e9), A=st.floats(0.01, 1), B0=st.floats(0, 0.05),
        Bm=st.floats(0, 0.05), P0=st.floats(0, 1), c=st.floats(1e-3, 1e3))  # fmt: skip
 def test_another_unit_of_volume_moves_A_and_P0_only(S, D, A, B0, Bm, P0, c):
@@ -81,6 +82,7 @@ def test_preset_exponents_are_the_published_ones():
     assert round(best.exponent_D, 3) == 0.548
 
 
+@settings(deadline=None)
 @given(C=budgets)
 def test_marginal_gains_balance_at_the_preset_optimum(C):
     best = laws.optimal_allocation(C, **CHINCHILLA)
@@ -90,6 +92,7 @@ def test_marginal_gains_balance_at_the_preset_optimum(C):
     assert pytest.approx(C, rel=1e-12) == 6 * best.N * best.D
 
 
+@settings(deadline=None)
 @given(C=budgets, A=sizes, B=sizes, alpha=exponents, beta=exponents, factor=st.floats(1.01, 100))
 def test_no_other_split_of_the_budget_has_a_lower_loss(C, A, B, alpha, beta, factor):
     best = laws.optimal_allocation(C, A, B, alpha, beta)
@@ -98,6 +101,7 @@ def test_no_other_split_of_the_budget_has_a_lower_loss(C, A, B, alpha, beta, fac
         assert laws.compute_loss(N, C / (6 * N), A, B, 0.0, alpha, beta) >= least * (1 - 1e-12)
 
 
+@settings(deadline=None)
 @given(C=budgets, growth=st.floats(1.1, 1e3))
 def test_optimum_grows_with_compute_at_the_exponents(C, growth):
     small, large = (laws.optimal_allocation(c, **CHINCHILLA) for c in (C, C * growth))
@@ -105,6 +109,7 @@ def test_optimum_grows_with_compute_at_the_exponents(C, growth):
     assert np.log(large.D / small.D) / np.log(growth) == pytest.approx(small.exponent_D, abs=1e-9)
 
 
+@settings(deadline=None)
 @given(S=st.floats(-1, 1), gain=st.floats(0.01, 1))
 def test_better_backbones_have_lower_loss_down_to_the_floor(S, gain):
     constants = {"A": 0.4, "B": 20.0, "E": 0.8, "alpha": 1.5, "beta": 0.2}

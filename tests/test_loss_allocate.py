@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayescdm.errors import InputError, NotFoundError, RequestError
@@ -38,6 +38,7 @@ def test_preset_has_the_published_exponents_and_says_what_else_was_published():
     assert "do not assume this formula" in note.message
 
 
+@settings(deadline=None)
 @given(flops=budgets)
 def test_marginal_gains_balance_and_the_budget_is_spent(flops):
     law = preset()
@@ -56,6 +57,7 @@ def test_curve_spends_the_budget_at_every_size_and_is_lowest_at_the_optimum():
     )
 
 
+@settings(deadline=None)
 @given(flops=budgets, share=st.floats(0.01, 10))
 def test_serving_moves_the_optimum_to_smaller_models_trained_longer(flops, share):
     law = preset()

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayescdm.datasets import load_dataset
@@ -173,6 +173,7 @@ def test_siblings_share_family_and_size():
     assert siblings[["b", "c"]].isna().all()
 
 
+@settings(deadline=None)
 @given(st.integers(0, 4), st.floats(-3, 3), st.floats(-3, 3))
 def test_repeated_median_line_is_exact_whatever_a_minority_says(n_bad, intercept, slope):
     x = np.arange(11.0)

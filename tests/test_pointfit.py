@@ -80,7 +80,7 @@ def test_objective_is_the_one_written_down(fit):
     assert min(found.A, found.B0, found.Bm) >= LOWER
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
     components=st.integers(1, 4),
@@ -235,7 +235,7 @@ def test_sphere_of_three_components_agrees_with_a_direct_search():
     assert found.objective == pytest.approx(best, rel=1e-3)
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 100_000),
     components=st.integers(1, 6),

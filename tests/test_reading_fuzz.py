@@ -4,7 +4,7 @@ from fuzzed_studies import check_outcome, examples_of_clean_studies, mutated_stu
 from hypothesis import HealthCheck, example, given, settings
 
 
-@settings(max_examples=120, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @example(examples_of_clean_studies()[0])
 @given(mutated_studies())
 def test_every_outcome_is_reported_or_refused(study):
