@@ -244,6 +244,19 @@ def test_each_law_speaks_of_its_own_range(page, tmp_path):
     assert "70M to 16B" in page.text("main")
 
 
+@pytest.mark.parametrize("flops", ["1e12", "1e21", "1e33"])
+def test_labels_of_sizes_do_not_touch_in_a_narrow_window(page, flops):
+    page.resize(390)
+    page.open(page.url + f"#flops={flops}")
+    apart = page.run(
+        """const texts = [...document.querySelectorAll('#curve text')].filter(t => /^\\d+[KMBT]$/.test(t.textContent));
+        const boxes = texts.map(t => t.getBoundingClientRect());
+        return boxes.slice(1).map((b, i) => b.left - boxes[i].right)"""
+    )
+    assert len(apart) >= 3
+    assert min(apart) > 0
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_the_window(page, width):
     page.resize(width)
