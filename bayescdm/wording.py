@@ -146,14 +146,16 @@ def interval_label(kind: Kind, prob: float) -> str:
 
 
 def study_name(name: str, *, simulated: bool) -> str:
-    """Name a study; what is simulated is called so wherever it is named.
+    """Name a study; what is simulated is called so wherever it is named, once.
 
     Examples
     --------
     >>> study_name("mine", simulated=False), study_name("roster", simulated=True)
     ('mine', 'roster (simulated)')
+    >>> study_name("simulated-paper", simulated=True)
+    'simulated-paper'
     """
-    return f"{name} (simulated)" if simulated else name
+    return f"{name} (simulated)" if simulated and "simulated" not in name else name
 
 
 def short_by_name(labels: Iterable[str]) -> dict[str, str]:

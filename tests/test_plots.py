@@ -115,6 +115,33 @@ def test_every_label_ends_inside_the_figure(name, width, fit, monkeypatch):
 
 
 @pytest.mark.parametrize("name", PLOTS)
+def test_every_plot_names_its_study_and_says_once_that_it_is_simulated(name, fit):
+    def shown(study, simulated):
+        renamed = replace(fit, study=replace(fit.study, name=study, simulated=simulated))
+        return " ".join(" ".join(texts(draw(name, renamed)[0])).split())
+
+    assert "a lab's own runs" in shown("a lab's own runs", False)
+    assert "simulated" not in shown("a lab's own runs", False)
+    assert "a lab's own runs (simulated)" in shown("a lab's own runs", True)
+    assert shown("simulated-paper", True).count("simulated") == 1
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_a_long_name_of_a_study_ends_inside_a_narrow_figure(name, fit, monkeypatch):
+    study = replace(
+        fit.study, name="runs of the vision group, spring and summer, all encoders"
+    )
+    renamed = replace(fit, study=study)
+    if name in PANELS:
+        ax = draw(name, renamed, columns=2, width=3.7)[0]
+    else:
+        ax = plt.figure(figsize=(3.7, 3), layout="constrained").add_subplot()
+        draw(name, renamed, ax=ax)
+    for text, box in drawn_texts(ax.figure, monkeypatch).items():
+        assert box.x1 <= ax.figure.bbox.x1 + 1, text
+
+
+@pytest.mark.parametrize("name", PLOTS)
 def test_what_did_not_converge_is_stamped_on_every_panel(name, fit, unconverged):
     assert not fit.diagnose().notes
     for ax in draw(name, unconverged):

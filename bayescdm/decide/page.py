@@ -12,7 +12,7 @@ from bayescdm.columns import choice_columns, difference_columns, next_run_column
 from bayescdm.plots.choices import plot_differences, plot_pareto, plot_probability_matrix
 from bayescdm.plots.layout import ROW
 from bayescdm.plots.ranking import draw_ranking, draw_ranks
-from bayescdm.plots.style import stamp
+from bayescdm.plots.style import stamp, study_title
 from bayescdm.report.answers import Answer, answer_question
 from bayescdm.report.document import Document
 from bayescdm.report.figures import NARROW, figure
@@ -22,7 +22,6 @@ from bayescdm.report.sections import RANKING_TERMS
 from bayescdm.report.trust import (
     data_section,
     diagnostics_section,
-    named_study,
     problem_of,
     settings_section,
     subtitle,
@@ -69,7 +68,7 @@ def choice_document(choice: Choice) -> Document:
     prob = choice.question["probability"]
     sections += [diagnostics_section(fit, prob), data_section(fit), settings_section(fit)]
     return Document(
-        f"Which backbone to take: {named_study(fit)}",
+        f"Which backbone to take: {study_title(fit)}",
         subtitle(fit),
         sections,
         problem=problem_of(fit),
@@ -84,7 +83,7 @@ def _recommendation(fit: Fit, choice: Choice) -> Section:
 
     def draw(width: float) -> Drawing:
         drawing, ax = _one_axes(width, rows)
-        draw_ranking(choice.ranking, kind=kind, prob=prob, limit=SHOWN, ax=ax)
+        draw_ranking(choice.ranking, title=study_title(fit), kind=kind, prob=prob, limit=SHOWN, ax=ax)
         stamp(ax, fit)
         return drawing
 
@@ -149,7 +148,7 @@ def _pairs(fit: Fit, choice: Choice) -> Section:
 
     def draw_rank_distribution(width: float) -> Drawing:
         drawing, ax = _one_axes(width, rows)
-        draw_ranks(choice.accuracy, limit=SHOWN, ax=ax)
+        draw_ranks(choice.accuracy, title=study_title(fit), limit=SHOWN, ax=ax)
         stamp(ax, fit)
         return drawing
 

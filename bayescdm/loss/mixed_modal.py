@@ -27,6 +27,7 @@ from bayescdm.reading import parse_count
 from bayescdm.sampling import SamplerSettings, compile_model, prior_draws
 from bayescdm.seeds import checked_seed, generator
 from bayescdm.study import decode_table, encode_table
+from bayescdm.wording import study_name
 
 __all__ = [
     "CAUTIONS",
@@ -376,7 +377,7 @@ def _check_labels(fit: MixedModalFit) -> None:
 
 def titled(study: MixedModalStudy) -> str:
     """Return the name of a study, which says of simulated runs that they are."""
-    return f"{study.name} (simulated)" if study.simulated and "simulated" not in study.name else study.name
+    return study_name(study.name, simulated=study.simulated)
 
 
 def largest_of_pairs(study: MixedModalStudy) -> pd.DataFrame:

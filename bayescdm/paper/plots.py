@@ -19,7 +19,7 @@ from bayescdm.paper.extrapolation import transfer_at_volume
 from bayescdm.paper.families import family_estimates
 from bayescdm.paper.fitting import held_out, law_of_runs
 from bayescdm.plots.layout import given, label_rows, legend_above, new_axes, panels, percent_ticks
-from bayescdm.plots.style import palette, stamp
+from bayescdm.plots.style import palette, stamp, study_title
 from bayescdm.predict import LawDraws, predict_draws
 from bayescdm.study import Study
 from bayescdm.validate.predictive import run_predictive
@@ -96,7 +96,7 @@ def plot_transfer(
         Patch(color=blue, alpha=0.18, label=interval_label("law", prob)),
         Line2D([], [], color=orange, linewidth=2, alpha=0.6, label=interval_label("run", prob)),
     ]
-    legend_above(ax, handles, columns=(2, 4), title=_title(fit))
+    legend_above(ax, handles, columns=(2, 4), title=study_title(fit))
     stamp(ax, fit)
     return ax
 
@@ -173,7 +173,7 @@ def plot_held_out_trajectories(
             Patch(color=blue, alpha=0.4, label=interval_label("law", prob)),
             Patch(color=blue, alpha=0.14, label=interval_label("run", prob)),
         ]
-        legend_above(used[0], handles, columns=(2, 3), title=_title(fit))
+        legend_above(used[0], handles, columns=(2, 3), title=study_title(fit))
     return used
 
 
@@ -249,7 +249,7 @@ def plot_shrinkage(
             handles.append(
                 Line2D([], [], color=grey, marker="|", markeredgewidth=2, linestyle="", label="truth")
             )
-        legend_above(used[0], handles, columns=(1, 2), title=f"families (runs); {_title(fit)}")
+        legend_above(used[0], handles, columns=(1, 2), title=f"families (runs); {study_title(fit)}")
     return used
 
 
@@ -304,7 +304,7 @@ def plot_capability_on_compute(
         for name in shown
     ]
     handles.append(Line2D([], [], color=palette(ax).muted, marker=".", linestyle="", label="one size only"))
-    title = f"slope θ per unit of ln C, {100 * prob:g} % interval; {_title(fit)}"
+    title = f"slope θ per unit of ln C, {100 * prob:g} % interval; {study_title(fit)}"
     legend_above(ax, handles, columns=(1, 2), title=title)
     stamp(ax, fit)
     return ax
@@ -420,7 +420,7 @@ def plot_batch_size(
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     _finish(ax, "composite A·S + (B0 − Bm·S)·ln(D/D_ref), accuracy", "optimal batch size, samples")
     simulated = "; simulated losses" if batch.simulated else ""
-    legend_above(ax, handles, columns=(1, 3), title=_title(batch.fit) + simulated)
+    legend_above(ax, handles, columns=(1, 3), title=study_title(batch.fit) + simulated)
     stamp(ax, batch.fit)
     return ax
 
@@ -463,9 +463,3 @@ def _finish(ax: Axes, x: str, y: str) -> None:
     ax.set_ylabel(y)
     ax.grid(linewidth=0.6, color=palette(ax).grid)
     ax.set_axisbelow(True)
-
-
-def _title(fit: Fit) -> str:
-    """Name of the study, which says itself when it is simulated."""
-    name = fit.study.name
-    return f"{name} (simulated)" if fit.study.simulated and "simulated" not in name else name

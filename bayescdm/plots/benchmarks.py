@@ -9,7 +9,7 @@ from bayescdm.compare import transfer_coefficients
 from bayescdm.fit import Fit
 from bayescdm.intervals import interval_columns
 from bayescdm.plots.layout import ROW, label_rows, legend_above, new_axes, right_column
-from bayescdm.plots.style import palette, stamp
+from bayescdm.plots.style import palette, stamp, study_title
 from bayescdm.wording import interval_label, probability
 
 __all__ = ["plot_transfer_coefficients"]
@@ -38,7 +38,7 @@ def plot_transfer_coefficients(fit: Fit, *, prob: float = 0.9, ax: Axes | None =
     'transfer coefficient λ'
     """
     table = transfer_coefficients(fit, prob=prob)
-    ax = new_axes(ax, (6.8, ROW * len(table) + 1.1))
+    ax = new_axes(ax, (6.8, ROW * len(table) + 1.25))
     colours = palette(ax)
     lower, upper = interval_columns("posterior", prob)
     for y, row in enumerate(table.to_dict("records")):
@@ -50,6 +50,6 @@ def plot_transfer_coefficients(fit: Fit, *, prob: float = 0.9, ax: Axes | None =
     ax.set_xlabel("transfer coefficient λ")
     label = f"mean and {interval_label('posterior', prob)}"
     handle = Line2D([], [], color=colours.series[0], marker="o", label=label)
-    legend_above(ax, [handle], columns=(1, 1))
+    legend_above(ax, [handle], columns=(1, 1), title=study_title(fit))
     stamp(ax, fit)
     return ax

@@ -20,7 +20,7 @@ from bayescdm.plots.layout import (
     percent_ticks,
     right_column,
 )
-from bayescdm.plots.style import palette, stamp_not_converged
+from bayescdm.plots.style import palette, stamp_not_converged, study_title
 from bayescdm.wording import interval_label, points, probability, short_by_name, short_count, short_names
 
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ def plot_probability_matrix(choice: Choice, *, limit: int = 20, ax: Axes | None 
         Patch(color=colours.series[0], alpha=TOLD, label=f"told apart: {100 * prob:g} or more", linewidth=0),
         Patch(color=colours.series[0], alpha=0.15, label="not told apart", linewidth=0),
     ]
-    legend_above(ax, handles, columns=(1, 2), title="P(row is better), in hundredths")
+    legend_above(
+        ax, handles, columns=(1, 2), title=f"P(row is better), in hundredths; {study_title(choice.fit)}"
+    )
     if not choice.converged:
         stamp_not_converged(ax)
     return ax
@@ -153,7 +155,7 @@ def plot_differences(choice: Choice, *, limit: int = 20, ax: Axes | None = None)
         ),
         Patch(color=colours.series[2], alpha=0.3, linewidth=0, label=f"equal, within {points(equivalent)}"),
     ]
-    legend_above(ax, handles, columns=(1, 2))
+    legend_above(ax, handles, columns=(1, 2), title=study_title(choice.fit))
     if not choice.converged:
         stamp_not_converged(ax)
     return ax
@@ -218,7 +220,7 @@ def plot_pareto(choice: Choice, *, ax: Axes | None = None) -> Axes:
             label="beaten in cost and accuracy",
         ),
     ]
-    legend_above(ax, handles, columns=(1, 2))
+    legend_above(ax, handles, columns=(1, 2), title=study_title(choice.fit))
     # Each name once, at its most accurate point: neighbours of one backbone say the same.
     labelled = front.drop_duplicates("backbone", keep="last").nlargest(LABELLED, "mean")
     names = short_by_name(choice.ranking["backbone"])

@@ -12,8 +12,8 @@ from scipy.stats import rankdata
 
 from bayescdm.errors import RequestError, unknown_name
 from bayescdm.fit import MAX_R_HAT, MIN_ESS, Fit
-from bayescdm.plots.layout import new_axes
-from bayescdm.plots.style import palette, stamp
+from bayescdm.plots.layout import legend_above, new_axes, wrapped
+from bayescdm.plots.style import palette, stamp, study_title
 
 __all__ = ["plot_chain_ranks", "plot_convergence", "plot_prior_posterior"]
 
@@ -59,7 +59,8 @@ def plot_convergence(fit: Fit, *, ax: Axes | None = None) -> Axes:
     ax.yaxis.set_major_formatter("{x:.3f}")
     ax.set_xlabel("effective sample size\n(smaller of bulk and tail)")
     ax.set_ylabel("R-hat")
-    ax.set_title(f"{len(table)} quantities, {failed.sum()} outside the limits")
+    study = wrapped(ax, study_title(fit), float(ax.title.get_fontsize()))
+    ax.set_title(f"{study}\n{len(table)} quantities, {failed.sum()} outside the limits")
     _name_worst(ax, list(table.index), ess, r_hat)
     stamp(ax, fit)
     return ax
@@ -107,7 +108,7 @@ def plot_chain_ranks(fit: Fit, *, variable: str, ax: Axes | None = None) -> Axes
     -----
     Rank plots of Vehtari et al. (2021), as in `plot_convergence`.
     """
-    ax = new_axes(ax, (6.4, 2.6))
+    ax = new_axes(ax, (6.4, 2.8))
     draws = _scalar(fit.posterior, variable)
     ranks = rankdata(draws.to_numpy()).reshape(draws.shape)
     edges = np.linspace(0, draws.size, RANK_BINS + 1)
@@ -122,7 +123,8 @@ def plot_chain_ranks(fit: Fit, *, variable: str, ax: Axes | None = None) -> Axes
     ax.set_xlim(0, draws.size)
     ax.set_xlabel(f"rank of {variable} among the draws of all chains")
     ax.set_ylabel("draws")
-    ax.legend(loc="lower left", ncols=4, fontsize=8, frameon=False)
+    handles, _ = ax.get_legend_handles_labels()
+    legend_above(ax, handles, columns=(2, 4), title=study_title(fit))
     stamp(ax, fit)
     return ax
 
@@ -154,7 +156,7 @@ def plot_prior_posterior(
     RequestError
         The quantity has dims besides chain and draw.
     """
-    ax = new_axes(ax, (3.6, 2.2))
+    ax = new_axes(ax, (3.6, 2.6))
     posterior = _scalar(fit.posterior, variable).to_numpy().ravel()
     prior = _scalar(fit.group("prior"), variable).to_numpy().ravel()
     tails = [(1 - SHOWN) / 2, (1 + SHOWN) / 2]
@@ -182,7 +184,7 @@ def plot_prior_posterior(
             Line2D([], [], color=colours.series[0], alpha=0.55, linewidth=6, label="posterior"),
             Line2D([], [], color=colours.muted, label="prior"),
         ]
-        ax.legend(handles=handles, loc="upper right", fontsize=8, frameon=False)
+        legend_above(ax, handles, columns=(2, 2), title=study_title(fit))
     stamp(ax, fit)
     return ax
 

@@ -16,7 +16,7 @@ from bayescdm.errors import unknown_name
 from bayescdm.fit import Fit
 from bayescdm.intervals import check_probability
 from bayescdm.plots.layout import given, legend_above, panels
-from bayescdm.plots.style import palette, stamp
+from bayescdm.plots.style import palette, stamp, study_title
 from bayescdm.wording import counted
 
 __all__ = ["plot_families"]
@@ -81,7 +81,7 @@ def plot_families(
     if axes is None:
         titles = [f"{family}\n{counted(counts[family], 'run')}" for family in chosen]
         used = panels(titles, columns=columns, width=width, height=1.75, labels=LABELS)
-        _legend(used[0], inner, outer)
+        _legend(used[0], inner, outer, study_title(fit))
     else:
         used = given(axes, len(chosen))
         for ax, family in zip(used, chosen):
@@ -145,7 +145,7 @@ def _format(ax: Axes, limits: dict[str, tuple[float, float]]) -> None:
     ax.set_axisbelow(True)
 
 
-def _legend(ax: Axes, inner: float, outer: float) -> None:
+def _legend(ax: Axes, inner: float, outer: float, title: str) -> None:
     blue, grey = palette(ax).series[0], palette(ax).muted
     handles = [
         Patch(color=blue, alpha=0.5, linewidth=0, label=f"posterior, {100 * inner:g} % region"),
@@ -153,4 +153,4 @@ def _legend(ax: Axes, inner: float, outer: float) -> None:
         Line2D([], [], color=blue, marker="o", linestyle="", label="mean"),
         Line2D([], [], color=grey, marker="o", markersize=3, linestyle="", label="the other families"),
     ]
-    legend_above(ax, handles, columns=(2, 4))
+    legend_above(ax, handles, columns=(2, 4), title=title)

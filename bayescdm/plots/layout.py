@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
@@ -23,12 +24,16 @@ __all__ = [
     "panels",
     "percent_ticks",
     "right_column",
+    "share_limits",
+    "wrapped",
 ]
 
 #: Inches of height that a row takes.
 ROW = 0.2
 #: Width in inches below which a figure counts as narrow.
 NARROW = 5
+#: Size of the letters over the axes.
+LEGEND_FONT = 8
 
 
 def is_narrow(ax: Axes) -> bool:
@@ -135,6 +140,14 @@ def right_column(ax: Axes, title: str, cells: Sequence[str]) -> None:
     )
 
 
+def wrapped(ax: Axes, text: str, size: float) -> str:
+    """Break a text of letters of `size` points into lines that end inside the figure."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    # A letter is some 0.6 of the font size wide; the left axis and its label take some 0.7 inches.
+    return textwrap.fill(text, max(8, int(72 * (figure.get_figwidth() - 0.7) / (0.6 * size))))
+
+
 def legend_above(
     ax: Axes, handles: Sequence[Artist], *, columns: Sequence[int], title: str | None = None
 ) -> None:
@@ -147,8 +160,11 @@ def legend_above(
     columns : (int, int)
         Entries in a line on a narrow figure and on a wide one.
     title : str, optional
+        Over the entries, in lines as long as the figure is wide.
     """
     narrow, wide = columns
+    if title is not None:
+        title = wrapped(ax, title, LEGEND_FONT)
     ax.figure.legend(
         handles=list(handles),
         loc="outside upper left",
@@ -156,8 +172,8 @@ def legend_above(
         frameon=False,
         title=title,
         alignment="left",
-        fontsize=8,
-        title_fontsize=8,
+        fontsize=LEGEND_FONT,
+        title_fontsize=LEGEND_FONT,
         handletextpad=0.5,
         columnspacing=1.2,
     )

@@ -12,7 +12,7 @@ from bayescdm.errors import RequestError
 from bayescdm.fit import Fit
 from bayescdm.intervals import interval_columns
 from bayescdm.plots.layout import ROW, label_rows, legend_above, new_axes, right_column
-from bayescdm.plots.style import palette, stamp
+from bayescdm.plots.style import palette, stamp, study_title
 from bayescdm.predict import LawDraws
 from bayescdm.wording import interval_label
 
@@ -73,7 +73,7 @@ def plot_positions(
         families.append(family)
     table = compare_positions(fit, families, volume=volume, prob=prob, seed=seed)
     table = table[table["quantity"] == quantity].sort_values("mean", ascending=False, kind="stable")
-    ax = new_axes(ax, (6.8, ROW * len(table) + 1.15))
+    ax = new_axes(ax, (6.8, ROW * len(table) + 1.3))
     colours = palette(ax)
     lower, upper = interval_columns("posterior", prob)
     for y, row in enumerate(table.to_dict("records")):
@@ -100,6 +100,6 @@ def plot_positions(
     ]  # fmt: skip
     if family is not None:
         handles.append(Patch(color=colours.series[1], label=family))
-    legend_above(ax, handles, columns=(1, 2))
+    legend_above(ax, handles, columns=(1, 2), title=study_title(fit))
     stamp(ax, fit)
     return ax

@@ -26,14 +26,14 @@ from bayescdm.plots.layout import (
     percent_ticks,
     right_column,
 )
-from bayescdm.plots.style import palette, stamp
+from bayescdm.plots.style import palette, stamp, study_title
 from bayescdm.predict import Candidates, predict_draws
 from bayescdm.wording import interval_label, probability, short_names
 
 __all__ = ["draw_ranking", "draw_ranks", "plot_rank_distribution", "plot_ranking"]
 
 #: Inches of height that stand around the rows.
-FRAME = 1.15
+FRAME = 1.3
 #: Marker and whether it is filled, by what the runs say of a backbone.
 MARKERS = {
     "known backbone": ("o", True),
@@ -84,7 +84,7 @@ def plot_ranking(
     """
     asked: dict[str, Any] = {"volume": volume, "recipe": recipe, "kind": kind, "prob": prob, "seed": seed}
     ranking = rank_backbones(fit, candidates, **asked)
-    ax = draw_ranking(ranking, kind=kind, prob=prob, limit=limit, ax=ax)
+    ax = draw_ranking(ranking, title=study_title(fit), kind=kind, prob=prob, limit=limit, ax=ax)
     stamp(ax, fit)
     return ax
 
@@ -92,6 +92,7 @@ def plot_ranking(
 def draw_ranking(
     ranking: pd.DataFrame,
     *,
+    title: str,
     kind: PredictionKind = "backbone",
     prob: float = 0.9,
     limit: int = 40,
@@ -103,6 +104,8 @@ def draw_ranking(
     ----------
     ranking : DataFrame
         From `bayescdm.compare.rank_draws`.
+    title : str
+        Name of the study.
     kind, prob, limit, ax
         As for `plot_ranking`.
 
@@ -126,7 +129,7 @@ def draw_ranking(
     ax.xaxis.set_major_locator(MaxNLocator(3 if is_narrow(ax) else 6))
     left_out = len(ranking) - len(shown)
     ax.set_xlabel("accuracy" + (f"\n{left_out} lower candidates are not shown" if left_out else ""))
-    _ranking_legend(ax, shown, interval_label(kind, prob))
+    _ranking_legend(ax, shown, interval_label(kind, prob), title)
     return ax
 
 
@@ -162,18 +165,20 @@ def plot_rank_distribution(
         As for `bayescdm.compare.rank_backbones`.
     """
     draws = predict_draws(fit, candidates, volumes=volume, recipe=recipe, kind=kind, seed=seed)
-    ax = draw_ranks(draws.isel(volume=0), limit=limit, ax=ax)
+    ax = draw_ranks(draws.isel(volume=0), title=study_title(fit), limit=limit, ax=ax)
     stamp(ax, fit)
     return ax
 
 
-def draw_ranks(accuracy: xr.DataArray, *, limit: int = 40, ax: Axes | None = None) -> Axes:
+def draw_ranks(accuracy: xr.DataArray, *, title: str, limit: int = 40, ax: Axes | None = None) -> Axes:
     """Draw the distribution of ranks of draws that are already there.
 
     Parameters
     ----------
     accuracy : DataArray, (sample, backbone)
         With ``kind`` among its attributes.
+    title : str
+        Name of the study.
     limit, ax
         As for `plot_rank_distribution`.
 
@@ -203,7 +208,7 @@ def draw_ranks(accuracy: xr.DataArray, *, limit: int = 40, ax: Axes | None = Non
         Patch(color=colours.series[0], alpha=alpha, linewidth=0, label=f"≥ {low:g}")
         for low, alpha in SHADES.items()
     ]
-    legend_above(ax, handles, title=f"{accuracy.attrs['kind']}, P(rank)", columns=(3, 5))
+    legend_above(ax, handles, title=f"{accuracy.attrs['kind']}, P(rank); {title}", columns=(3, 5))
     return ax
 
 
@@ -212,7 +217,7 @@ def _outside(row: dict[Any, Any]) -> bool:
     return bool(row["extrapolation"] or row["beyond_recipe"])
 
 
-def _ranking_legend(ax: Axes, shown: pd.DataFrame, interval: str) -> None:
+def _ranking_legend(ax: Axes, shown: pd.DataFrame, interval: str, title: str) -> None:
     blue, paper = palette(ax).series[0], palette(ax).paper
     handles = [Line2D([], [], color=blue, linewidth=1.6, label=f"mean and {interval}")]
     for mode, (marker, filled) in MARKERS.items():
@@ -221,4 +226,4 @@ def _ranking_legend(ax: Axes, shown: pd.DataFrame, interval: str) -> None:
             handles.append(Line2D([], [], color=blue, marker=marker, markerfacecolor=face, ls="", label=mode))
     if any(_outside(row) for row in shown.to_dict("records")):
         handles.append(Line2D([], [], color=blue, linewidth=1.6, linestyle=":", label="extrapolation"))
-    legend_above(ax, handles, columns=(1, 3))
+    legend_above(ax, handles, columns=(1, 3), title=title)

@@ -13,7 +13,8 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 
-from bayescdm.fit import Diagnosis
+from bayescdm.fit import Diagnosis, Fit
+from bayescdm.wording import study_name
 
 __all__ = [
     "DARK",
@@ -22,6 +23,7 @@ __all__ = [
     "palette",
     "stamp",
     "stamp_not_converged",
+    "study_title",
     "theme",
 ]
 
@@ -120,6 +122,11 @@ def palette(ax: Axes) -> Palette:
     if face[3] == 0:
         face = mpl.rcParams["figure.facecolor"]
     return DARK if np.dot(to_rgb(face), (0.2126, 0.7152, 0.0722)) < 0.4 else LIGHT
+
+
+def study_title(fit: Fit) -> str:
+    """Name the study of a fit for the title of a plot or page."""
+    return study_name(fit.study.name, simulated=fit.study.simulated)
 
 
 class _Diagnosed(Protocol):

@@ -10,7 +10,7 @@ from bayescdm.errors import unknown_name
 from bayescdm.fit import Fit
 from bayescdm.intervals import interval_columns
 from bayescdm.plots.layout import ROW, label_rows, legend_above, new_axes, right_column
-from bayescdm.plots.style import palette, stamp
+from bayescdm.plots.style import palette, stamp, study_title
 from bayescdm.tables import written
 from bayescdm.wording import interval_label
 
@@ -61,7 +61,7 @@ def plot_text_scores(
     if rows.empty:
         raise unknown_name(f"backbone of {family}", backbone, added["backbone"].unique())
     rows = rows.sort_values("mean", ascending=False, kind="stable", na_position="last")
-    ax = new_axes(ax, (6.8, ROW * len(rows) + 1.1))
+    ax = new_axes(ax, (6.8, ROW * len(rows) + 1.25))
     colours = palette(ax)
     lower, upper = interval_columns("posterior", prob)
     for y, row in enumerate(rows.to_dict("records")):
@@ -76,6 +76,7 @@ def plot_text_scores(
     whose = f"{family}, {backbone}" if backbone == FAMILY_MEAN else backbone
     ax.set_xlabel(f"λ × (score − mean of all), units of S\n{whose}")
     text = f"mean and {interval_label('posterior', prob)}"
-    legend_above(ax, [Line2D([], [], color=colours.series[0], marker="o", label=text)], columns=(1, 1))
+    handle = Line2D([], [], color=colours.series[0], marker="o", label=text)
+    legend_above(ax, [handle], columns=(1, 1), title=study_title(fit))
     stamp(ax, fit)
     return ax

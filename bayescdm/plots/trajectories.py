@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from bayescdm.errors import RequestError
 from bayescdm.fit import Fit
 from bayescdm.plots.layout import given, legend_above, panels, percent_ticks, share_limits
-from bayescdm.plots.style import palette, stamp
+from bayescdm.plots.style import palette, stamp, study_title
 from bayescdm.predict import Candidates, predict
 from bayescdm.wording import interval_label, short_count, short_names
 
@@ -83,7 +83,7 @@ def plot_trajectories(
     if axes is None:
         labels = (f"data volume ({fit.study.volume_unit})", "accuracy")
         used = panels(names, columns=columns, width=width, height=2.0, labels=labels)
-        _legend(used[0], prob, alone=n == 1)
+        _legend(used[0], prob, alone=n == 1, title=study_title(fit))
     else:
         used = given(axes, n)
         for ax, name in zip(used, names):
@@ -150,7 +150,7 @@ def _format(ax: Axes) -> None:
     ax.set_axisbelow(True)
 
 
-def _legend(ax: Axes, prob: float, *, alone: bool) -> None:
+def _legend(ax: Axes, prob: float, *, alone: bool, title: str) -> None:
     colours = palette(ax)
     blue, dot = colours.series[0], colours.series[1]
     handles = [
@@ -162,4 +162,4 @@ def _legend(ax: Axes, prob: float, *, alone: bool) -> None:
     ]
     if not alone:
         handles.append(Line2D([], [], color=colours.grid, linewidth=1, label="the other candidates"))
-    legend_above(ax, handles, columns=(2, 3))
+    legend_above(ax, handles, columns=(2, 3), title=title)

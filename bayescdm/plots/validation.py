@@ -17,7 +17,7 @@ from bayescdm.plots.style import palette, stamp_not_converged
 from bayescdm.validate.checks import PosteriorCheck
 from bayescdm.validate.uniformity import ecdf_band
 from bayescdm.validate.validation import Validation
-from bayescdm.wording import interval_label, short_count
+from bayescdm.wording import interval_label, short_count, study_name
 
 __all__ = ["plot_held_out", "plot_pit", "plot_residuals", "residual_heights"]
 
@@ -78,7 +78,7 @@ def plot_held_out(
     if axes is None:
         labels = (f"data volume ({validation.volume_unit})", "accuracy")
         used = panels(chosen, columns=columns, width=width, height=2.2, labels=labels)
-        _legend(used[0])
+        _legend(used[0], study_name(validation.study, simulated=validation.simulated))
     else:
         used = given(axes, len(chosen))
     for ax, label in zip(used, chosen):
@@ -113,7 +113,7 @@ def _fold(ax: Axes, lines: pd.DataFrame, rows: pd.DataFrame) -> None:
     ax.set_axisbelow(True)
 
 
-def _legend(ax: Axes) -> None:
+def _legend(ax: Axes, title: str) -> None:
     colour = palette(ax).series[0]
     handles = [
         Line2D([], [], color=colour, label="predicted without it (median)"),
@@ -123,7 +123,7 @@ def _legend(ax: Axes) -> None:
         ),
         Line2D([], [], color=colour, marker="o", linestyle="", label="measured"),
     ]
-    legend_above(ax, handles, columns=(2, 4))
+    legend_above(ax, handles, columns=(2, 4), title=title)
 
 
 def plot_pit(pit: np.ndarray, *, prob: float = 0.95, ax: Axes | None = None) -> Axes:

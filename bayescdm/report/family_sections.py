@@ -22,6 +22,7 @@ from bayescdm.columns import (
 from bayescdm.compare.contributions import FAMILY_MEAN
 from bayescdm.plots import plot_positions, plot_text_scores, plot_trajectories
 from bayescdm.plots.layout import ROW
+from bayescdm.plots.style import study_title
 from bayescdm.predict import LawDraws
 from bayescdm.report.document import Document
 from bayescdm.report.family import FamilyReport
@@ -39,7 +40,6 @@ from bayescdm.report.parts import Definitions, Part, Section
 from bayescdm.report.trust import (
     data_section,
     diagnostics_section,
-    named_study,
     problem_of,
     settings_section,
     subtitle,
@@ -79,7 +79,7 @@ def family_document(report: FamilyReport) -> Document:
         settings_section(fit),
     ]
     return Document(
-        f"{report.family} in {named_study(fit)}",
+        f"{report.family} in {study_title(fit)}",
         subtitle(fit),
         sections,
         problem=problem_of(fit),
@@ -103,7 +103,7 @@ def families_document(reports: Sequence[FamilyReport]) -> Document:
     known = [report for report in reports if report.has_runs]
     sentences = [] if reports[0].converged else [*position_in_words(reports[0])[:1]]
     sentences.append(
-        f"{counted(len(reports), 'family')} of {named_study(fit)} can be placed by their text scores; "
+        f"{counted(len(reports), 'family')} of {study_title(fit)} can be placed by their text scores; "
         f"{len(known)} of them have runs that inform the fit, of the others only the population speaks."
     )
     told = [report.family for report in known if _told(report)]
@@ -133,7 +133,7 @@ def families_document(reports: Sequence[FamilyReport]) -> Document:
         sections.append(_short_section(report, f"family-{place}"))
     sections += [diagnostics_section(fit, prob), data_section(fit), settings_section(fit)]
     return Document(
-        f"Families of {named_study(fit)}",
+        f"Families of {study_title(fit)}",
         subtitle(fit),
         sections,
         problem=problem_of(fit),

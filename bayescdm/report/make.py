@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bayescdm.atomic import check_place
 from bayescdm.modelfiles import model_names
+from bayescdm.plots.style import study_title
 from bayescdm.predict import Candidates
 from bayescdm.report.answers import Answer, answer
 from bayescdm.report.document import Document, Format, check_format
@@ -23,7 +24,6 @@ from bayescdm.report.sensitivity import answer_again
 from bayescdm.report.trust import (
     data_section,
     diagnostics_section,
-    named_study,
     problem_of,
     settings_section,
     subtitle,
@@ -174,7 +174,7 @@ def answer_document(
         sections.append(check_section(fit))
     sections += [diagnostics_section(fit, prob), data_section(fit), settings_section(fit)]
     return Document(
-        f"Which backbone? {named_study(fit)}",
+        f"Which backbone? {study_title(fit)}",
         subtitle(fit),
         sections,
         problem=problem_of(fit),

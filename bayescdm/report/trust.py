@@ -13,12 +13,11 @@ from bayescdm.plots import plot_convergence, plot_prior_posterior
 from bayescdm.report.figures import NARROW, figure
 from bayescdm.report.parts import Definitions, Notes, Part, Section
 from bayescdm.tables import Column, table
-from bayescdm.wording import counted, interval_label, short_count, study_name
+from bayescdm.wording import counted, interval_label, short_count
 
 __all__ = [
     "data_section",
     "diagnostics_section",
-    "named_study",
     "problem_of",
     "settings_section",
     "subtitle",
@@ -35,11 +34,6 @@ SCALARS = {
     "tau": "spread of backbones τ",
     "sigma": "residual scale σ",
 }
-
-
-def named_study(fit: Fit) -> str:
-    """Name the study of a fit, for a title."""
-    return study_name(fit.study.name, simulated=fit.study.simulated)
 
 
 def subtitle(fit: Fit) -> str:
@@ -67,7 +61,7 @@ def diagnostics_section(fit: Fit, prob: float) -> Section:
     def draw_priors(width: float) -> Drawing:
         columns = 2 if width <= NARROW else 4
         rows = -(-len(shown) // columns)
-        drawing = plt.figure(figsize=(width, 1.6 * rows), layout="constrained")
+        drawing = plt.figure(figsize=(width, 1.6 * rows + 0.5), layout="constrained")
         axes = np.ravel(drawing.subplots(rows, columns, squeeze=False))
         for ax, name in zip(axes, shown):
             plot_prior_posterior(fit, variable=name, label=SCALARS[name], ax=ax)
