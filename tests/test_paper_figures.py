@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from scipy.stats import norm
+from scipy.stats import t as student_t
 from typer.testing import CliRunner
 
 import bayescdm as cdm
@@ -17,8 +19,9 @@ from bayescdm.datasets import paper_table
 from bayescdm.errors import ModelError, RequestError
 from bayescdm.paper import PaperFits, published_against_ours
 from bayescdm.paper.batch import true_composite
-from bayescdm.paper.figures import _no_family
+from bayescdm.paper.figures import _half_width, _no_family
 from bayescdm.paper.readers import figure_columns, readable_figures
+from bayescdm.simulate import true_accuracy
 
 
 def held_out(known_fit, **options):
@@ -27,22 +30,25 @@ def held_out(known_fit, **options):
     return known_fit(500, weights=weights, **options)
 
 
-def validation(families):
-    """Judged runs of a left-out family each, two runs outside their interval for the last."""
-    judged = {"accuracy": 0.5, "run_95_lower": 0.4, "run_95_upper": 0.6, "error": 0.01, "crps": 0.01}
-    rows = pd.DataFrame(
-        [{"family": f, "backbone": f, **judged, "evaluable": 1} for f in families for _ in range(10)]
-    )
-    rows.loc[len(rows) - 2 :, "accuracy"] = 0.7
+def validation(study, families):
+    """Ten judged runs of a left-out family each, two runs outside their interval for the last."""
+    runs = study.fitted_runs.reset_index()
+    runs["family"] = runs["backbone"].map(study.backbones["family"])
+    rows = pd.concat([runs[runs["family"] == family].head(10) for family in families], ignore_index=True)
+    low = rows["accuracy"] - 0.1 + np.where(np.arange(len(rows)) >= len(rows) - 2, 0.2, 0)
+    rows = rows.assign(run_95_lower=low, run_95_upper=low + 0.2, error=0.01, crps=0.01, evaluable=1)
     return SimpleNamespace(
         rows=rows, model="known", study="known", volume_unit="tokens", simulated=True, converged=True
     )
 
 
+LEFT_OUT = ["DeepSeek", "Falcon3", "Gemma-2", "Qwen3"]
+
+
 @pytest.fixture(scope="module")
 def fits(simulated_fit, known_fit):
     no_decay = held_out(known_fit, Bm=(("family", "variant"), np.zeros((2, 500, 2, 2))))
-    left_out = validation(["DeepSeek", "Falcon3", "Gemma-2", "Qwen3"])
+    left_out = validation(simulated_fit.study, LEFT_OUT)
     return PaperFits(simulated_fit, held_out(known_fit), no_decay, left_out, {})
 
 
@@ -116,6 +122,70 @@ def test_what_is_simulated_has_a_truth(table):
     assert ours["interval_90_lower"] < ours["true"] < ours["interval_90_upper"]
     volumes = table[table["quantity"] == "overtaking_volume"]
     assert len(volumes) == 3
+
+
+@pytest.fixture(scope="module")
+def all_simulated(simulated_fit):
+    """The table whose every fit is of the simulated study, the 72B models held out."""
+    fit = simulated_fit
+    params = fit.study.backbones["params"].reindex(fit.study.fitted_runs["backbone"]).to_numpy()
+    constant = fit.draws["constant_data"].to_dataset()
+    tree = fit.draws.copy()
+    tree["constant_data"] = xr.DataTree(constant.assign(weight=("run", np.where(params > 4e10, 0.0, 1.0))))
+    held = replace(fit, draws=tree)
+    return published_against_ours(PaperFits(fit, held, held, validation(fit.study, LEFT_OUT), {}))
+
+
+def test_every_figure_of_a_simulated_study_has_a_truth_or_says_why_it_has_none(all_simulated, known_fit):
+    table = all_simulated
+    ours = table["ours"].notna()
+    assert ours.sum() > 100
+    assert (table["true"].notna() ^ (table["no_truth"] != ""))[ours].all(), table[
+        ours & table["true"].isna() & (table["no_truth"] == "")
+    ][["quantity", "subject"]]
+    assert (table.loc[~ours, "no_truth"] == "").all()
+    shown = readable_figures(table).set_index("figure")["none"]
+    assert shown["mae: compute law, one fit a family"].startswith("truth: ")
+    real = published_against_ours(PaperFits(known_fit(500), None, None, None, dict.fromkeys(
+        ("pooled", "no_decay", "left_out"), "not made")))  # fmt: skip
+    assert (real["no_truth"] == "").all()
+
+
+def test_the_true_error_of_losses_is_that_of_their_law(all_simulated):
+    rows = all_simulated[all_simulated["analysis"] == "loss"].set_index("subject")
+    # What is simulated strays from the law by 2 % of one logged loss, which smoothing makes less.
+    assert 0.001 < rows.at["capability law, one fit", "true"] < 0.02
+    assert rows.at["capability law, one fit", "true"] == pytest.approx(
+        rows.at["capability law, one fit", "ours"], rel=0.5
+    )
+    assert np.isnan(rows.at["compute law, one fit a family", "true"])
+
+
+def test_the_true_coverage_is_that_of_the_true_law_on_the_same_runs(all_simulated, simulated_fit):
+    own = all_simulated[all_simulated["analysis"] == "leave-one-family-out"]
+    own = own.set_index(["quantity", "subject"])
+    study = simulated_fit.study
+    rows = validation(study, LEFT_OUT).rows
+    law = true_accuracy(study, rows["backbone"], rows["volume"], rows["recipe"], with_backbone_effect=False)
+    random = np.random.default_rng(0)
+    truth = study.truth
+    off = truth["tau"] * random.standard_normal(400_000) + truth["sigma"] * random.standard_t(
+        truth["nu"], 400_000
+    )
+    assert _half_width(truth["tau"], truth["sigma"], truth["nu"], 0.95) == pytest.approx(
+        np.quantile(np.abs(off), 0.95), rel=0.01
+    )
+    within = np.abs(rows["accuracy"] - law) <= np.quantile(np.abs(off), 0.95)
+    for family in LEFT_OUT:
+        share = within[rows["family"] == family].mean()
+        assert own.at[("covered", f"{family}; 95 % nominal"), "true"] == pytest.approx(share)
+        assert own.at[("within_band", family), "true"] == (share == 1)
+
+
+@pytest.mark.parametrize(("tau", "sigma", "nu"), [(0.0, 0.01, 4.0), (0.01, 0.0, 4.0), (0.01, 0.002, None)])
+def test_the_width_of_a_true_band_without_one_of_its_parts(tau, sigma, nu):
+    expected = norm.ppf(0.975) * np.hypot(tau, sigma) if tau else sigma * student_t.ppf(0.975, nu)
+    assert _half_width(tau, sigma, nu, 0.95) == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_true_optimum_is_that_of_the_simulated_losses(simulated_fit):

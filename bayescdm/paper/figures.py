@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
 from scipy.stats import norm
+from scipy.stats import t as student_t
 
 from bayescdm.compare.families import family_draws
 from bayescdm.compare.tables import single_interval
@@ -23,6 +25,7 @@ from bayescdm.paper.batch import (
     compare_batch_predictors,
     composite_draws,
     fit_batch_size,
+    optimal_batches,
     simulate_batch_losses,
     true_composite,
 )
@@ -82,6 +85,8 @@ class Figure:
         What the interval is of.
     true : float
         Of a simulated study.
+    no_truth : str
+        Why a simulated study has none.
     rests_on : str
         From `bayescdm.paper.basis.rests_on`.
     cannot : str
@@ -95,6 +100,7 @@ class Figure:
     true: float = NONE
     rests_on: str = ""
     cannot: str = ""
+    no_truth: str = ""
 
 
 #: What an analysis yields: quantity, subject, and ours.
@@ -233,9 +239,11 @@ def published_against_ours(fits: PaperFits, *, prob: float = 0.9, seed: int = 0)
     DataFrame, one row a figure
         ``analysis``, ``quantity``, ``subject``, ``unit``, ``published`` (NaN for figures that the paper
         lacks), ``ours``; ``interval_90_lower``, ``interval_90_upper`` and ``interval``, what it is of;
-        ``true`` of a simulated study (of an error: that of its true law on these runs); ``rests_on``, a code
-        where a rate is no finding of the runs: ``prior-dominated``, ``few-volumes``, ``one-backbone`` (see
-        `bayescdm.paper.basis.rests_on`); ``cannot``: why there is none of ours, empty where there is.
+        ``true`` of a simulated study (of an error: that of its true law on these runs; of a coverage: that of
+        the true law's run intervals); ``rests_on``, a code where a rate is no finding of the runs:
+        ``prior-dominated``, ``few-volumes``, ``one-backbone`` (see `bayescdm.paper.basis.rests_on`);
+        ``cannot``: why there is none of ours, empty where there is;
+        ``no_truth``: why a figure of a simulated study has no truth.
 
     Notes
     -----
@@ -299,6 +307,7 @@ def published_against_ours(fits: PaperFits, *, prob: float = 0.9, seed: int = 0)
                     "true": found.true,
                     "rests_on": found.rests_on,
                     "cannot": "" if np.isfinite(found.value) else found.cannot or why,
+                    "no_truth": _no_truth(fits.fit.study, quantity, found),
                 }
             )
     table = pd.DataFrame(rows)
@@ -334,6 +343,34 @@ EXTRA_UNITS = {
     "elpd_difference": "nats",
     "covered": "share of runs",
 }
+
+
+#: Quantities without a parameter of the simulation behind them → why they have no truth.
+NO_TRUTH = {
+    "components": "a choice of the analysis",
+    "backbones": "a count of what was fitted",
+    "models": "a count of what was fitted",
+    "volume": "a choice of the analysis",
+    "slope_at_volume": "true rates differ by family and variant: no one slope is true",
+    "within_line": "the line is that of the fitted models, not of the law",
+    "elpd_difference": "compares two fits",
+    "survive": "a count of verdicts; the truth of each λ stands in its row",
+    "undecided": "a count of verdicts; the truth of each λ stands in its row",
+    "refuted": "a count of verdicts; the truth of each λ stands in its row",
+    "spearman": "a statistic of the scores, no parameter of the simulation",
+    "slope": "a statistic of the scores, no parameter of the simulation",
+    "intercept": "a statistic of the scores, no parameter of the simulation",
+    "overtaking_volume": "in truth base does not overtake within the observed volumes",
+}
+
+
+def _no_truth(study: Study, quantity: str, found: Figure) -> str:
+    """Why a figure of a simulated study stands without its truth; empty where it has one, or no figure."""
+    if not study.simulated or not np.isfinite(found.value) or np.isfinite(found.true):
+        return ""
+    if not study.truth:
+        return "the study came without its truth.json"
+    return found.no_truth or NO_TRUTH.get(quantity, "")
 
 
 def _tried(
@@ -377,6 +414,29 @@ def _true_error(study: Study, runs: pd.DataFrame) -> float:
     return float(np.abs(law - runs["accuracy"].to_numpy(float)).mean())
 
 
+def _true_coverage(study: Study, runs: pd.DataFrame, prob: float) -> float:
+    """Share of a simulated study's runs within the run intervals of its true law.
+
+    Rates, S and scales are the true ones; intercepts of backbones are not known, as of a new backbone.
+    """
+    truth = study.truth
+    if not truth or runs.empty:
+        return NONE
+    law = true_accuracy(study, runs["backbone"], runs["volume"], runs["recipe"], with_backbone_effect=False)
+    off = np.abs(law - runs["accuracy"].to_numpy(float))
+    return float((off <= _half_width(truth["tau"], truth["sigma"], truth["nu"], prob)).mean())
+
+
+def _half_width(tau: float, sigma: float, nu: float | None, prob: float) -> float:
+    """Half of the central interval of a Normal intercept plus a Student-t residual."""
+    if nu is None or sigma == 0:
+        return float(norm.ppf((1 + prob) / 2) * np.hypot(tau, sigma))
+    # The distribution function of the sum is the residual's, averaged over the intercept.
+    z, above = norm.ppf((np.arange(4000) + 0.5) / 4000), (1 + prob) / 2
+    most = tau * norm.ppf(1 - (1 - above) / 2) + sigma * student_t.ppf(1 - (1 - above) / 2, nu)
+    return float(brentq(lambda x: student_t.cdf((x - tau * z) / sigma, nu).mean() - above, 0, most))
+
+
 def _fit(fits: PaperFits, prob: float, seed: int) -> Figures:
     yield "components", "K", Figure(len(fits.fit.capability.components))
     chosen = fits.pooled or fits.fit
@@ -402,11 +462,14 @@ def _transfer(fits: PaperFits, prob: float, seed: int) -> Figures:
             yield "error", subject, Figure(cannot=f"no run of {subject} is held out at {volume}")
             continue
         row = found[subject]
-        yield "error", subject, Figure(abs(row["line_error"]))
+        runs = pooled.study.fitted_runs
+        own = runs[(runs["backbone"] == row["backbone"]) & (runs["volume"] == table.attrs["volume"])]
+        true = _true_error(pooled.study, own)
+        yield "error", subject, Figure(abs(row["line_error"]), true=true)
         yield "within_line", f"{subject}, ±{norm.ppf((1 + prob) / 2):.2f}σ", Figure(row["within_line"])
         low, high = sorted([row[lower] - row["accuracy"], row[upper] - row["accuracy"]])
         nearest, furthest = (0.0 if low < 0 < high else min(abs(low), abs(high))), max(abs(low), abs(high))
-        yield "error_of_law", subject, Figure(abs(row["error"]), nearest, furthest, "law")
+        yield "error_of_law", subject, Figure(abs(row["error"]), nearest, furthest, "law", true)
 
 
 def _of_72b(table: pd.DataFrame) -> dict[str, pd.Series]:
@@ -465,7 +528,9 @@ def _absorption(fits: PaperFits, prob: float, seed: int) -> Figures:
             rests_on="one-volume: no trajectory" if one_volume else "",
         ),
     )
-    yield "covered", f"{subject}; {100 * prob:g} % nominal", Figure(row[f"covered_run_{100 * prob:g}"])
+    true = _true_coverage(pooled.study, own, prob)
+    figure = Figure(row[f"covered_run_{100 * prob:g}"], true=true)
+    yield "covered", f"{subject}; {100 * prob:g} % nominal", figure
 
 
 def _ablation(fits: PaperFits, prob: float, seed: int) -> Figures:
@@ -521,11 +586,16 @@ def _true_capability(fit: Fit) -> pd.Series:
 
 
 def _left_out(fits: PaperFits, prob: float, seed: int) -> Figures:
-    table = left_out_families(_present(fits, "left_out"))
+    validation = _present(fits, "left_out")
+    table = left_out_families(validation)
+    judged = validation.rows[validation.rows["evaluable"] == 1]
     low, high = interval_columns("posterior", 0.9, of="covered")
     for row in table.to_dict("records"):
-        yield "within_band", row["family"], Figure(row["all_within"])
-        figure = Figure(row["covered_run_95"], row[low], row[high], "posterior, 90 %")
+        own = judged if row["family"] == "all" else judged[judged["family"] == row["family"]]
+        true = _true_coverage(fits.fit.study, own, 0.95)
+        within = float(true == 1) if np.isfinite(true) else NONE
+        yield "within_band", row["family"], Figure(row["all_within"], true=within)
+        figure = Figure(row["covered_run_95"], row[low], row[high], "posterior, 90 %", true)
         yield "covered", f"{row['family']}; 95 % nominal", figure
     known = set(fits.fit.study.fitted_runs["backbone"].map(fits.fit.study.backbones["family"]))
     for family in ("Qwen3", "DeepSeek", "Falcon3", "Gemma-2"):
@@ -729,8 +799,22 @@ def _batch_size(fits: PaperFits, prob: float, seed: int) -> Figures:
     figure = Figure(float((larger > smaller).mean()), true=float(true_larger > true_smaller))
     yield "p_larger", f"composite: {COMPARED[0]} > {COMPARED[1]}", figure
     for row in compare_batch_predictors(fits.fit, losses, seed=seed).to_dict("records"):
-        words = "composite" if row["predictor"] == "composite" else "parameter count"
-        yield "mae_log2", f"backbone left out, by {words}", Figure(row["mae_log2"])
+        if row["predictor"] == "composite":
+            figure = Figure(row["mae_log2"], true=_true_batch_error(study, losses))
+            yield "mae_log2", "backbone left out, by composite", figure
+        else:
+            none = "the losses are simulated from the composite: no line in size is true of them"
+            yield "mae_log2", "backbone left out, by parameter count", Figure(row["mae_log2"], no_truth=none)
+
+
+def _true_batch_error(study: Study, losses: pd.DataFrame) -> float:
+    """Mean absolute error of the true line in the composite on the optima that are judged."""
+    optima = optimal_batches(losses).query("at_edge == 0")
+    lines = [
+        losses.attrs["intercept"] + losses.attrs["slope"] * true_composite(study, [name], [volume])[0, 0]
+        for name, volume in zip(optima["backbone"], optima["volume"])
+    ]
+    return float(np.abs(np.array(lines) - optima["log2_batch"].to_numpy()).mean())
 
 
 def _correlation(fits: PaperFits, prob: float, seed: int) -> Figures:
@@ -753,8 +837,11 @@ def _losses(fits: PaperFits, prob: float, seed: int) -> Figures:
         raise RequestError("the study holds no training losses, and those of the paper are not public")
     from bayescdm.loss.compare import point_fit_errors
     from bayescdm.loss.logs import prepare_logs, thin_logs
-    from bayescdm.loss.simulate import simulate_losses
+    from bayescdm.loss.simulate import simulate_losses, true_losses
 
-    errors = point_fit_errors(thin_logs(prepare_logs(simulate_losses(seed=seed)), 30))
-    yield "mae", "compute law, one fit a family", Figure(errors["compute"])
-    yield "mae", "capability law, one fit", Figure(errors["capability"])
+    used = thin_logs(prepare_logs(simulate_losses(seed=seed)), 30)
+    errors = point_fit_errors(used)
+    none = "the losses are simulated from the capability law: no compute law is true of them"
+    yield "mae", "compute law, one fit a family", Figure(errors["compute"], no_truth=none)
+    true = float(np.abs(true_losses(used) - used.loss).mean())
+    yield "mae", "capability law, one fit", Figure(errors["capability"], true=true)

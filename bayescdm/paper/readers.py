@@ -42,7 +42,7 @@ def figure_columns(prob: float) -> list[Column]:
         Column("of", "interval"),
         Column("truth", "true"),
         Column("rests on", "rests_on"),
-        Column("cannot, because", "cannot"),
+        Column("none, because", "none"),
     ]
 
 
@@ -64,7 +64,7 @@ def readable_figures(table: pd.DataFrame) -> pd.DataFrame:
     for (analysis, why), own in table.groupby(["analysis", "cannot"], sort=False):
         if why and len(own) > 1:
             many = counted(int(own["published"].notna().sum()), "published figure")
-            rows.append({"analysis": analysis, "figure": many, "cannot": why})
+            rows.append({"analysis": analysis, "figure": many, "none": why})
             continue
         for row in own.to_dict("records"):
             unit, factor = READERS.get(row["unit"], (row["unit"], 1.0))
@@ -80,7 +80,7 @@ def readable_figures(table: pd.DataFrame) -> pd.DataFrame:
                     "interval": row["interval"],
                     "true": _figure(factor * row["true"], unit),
                     "rests_on": row["rests_on"],
-                    "cannot": why,
+                    "none": f"truth: {row['no_truth']}" if row["no_truth"] else why,
                 }
             )
     columns = [str(column.source) for column in figure_columns(table.attrs["prob"])]
