@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from bayescdm.intervals import Kind
 
@@ -10,12 +10,15 @@ __all__ = [
     "and_more",
     "counted",
     "interval_label",
+    "more_than",
     "percent",
     "points",
     "probability",
+    "reaching",
     "short_by_name",
     "short_count",
     "short_names",
+    "short_of",
     "signed_number",
     "signed_points",
     "study_name",
@@ -63,11 +66,21 @@ def short_of(p: float, threshold: float) -> str:
 
     Examples
     --------
-    >>> [short_of(p, 0.9) for p in (0.417, 0.8951, 0.899)]
-    ['.42', '.895', '.899']
+    >>> [short_of(p, 0.9) for p in (0.417, 0.8951, 0.899, 0.89999)]
+    ['.42', '.895', '.899', '<.9']
     """
-    digits = next((d for d in (2, 3, 4) if round(p, d) < threshold), 4)
-    return probability(p) if digits == 2 else f"{p:.{digits}f}".removeprefix("0")
+    return _on_its_side(p, lambda shown: shown < threshold) or f"<{_bare(threshold)}"
+
+
+def reaching(p: float, threshold: float) -> str:
+    """Write a probability of at least a threshold so that it reads as no less.
+
+    Examples
+    --------
+    >>> [reaching(p, 0.9) for p in (0.9, 0.957, 0.999)], reaching(0.9541, 0.954), reaching(0.96, 0.956)
+    (['.90', '.96', '>.99'], '.954', '.96')
+    """
+    return _on_its_side(p, lambda shown: shown >= threshold) or f"≥{_bare(threshold)}"
 
 
 def undecided(p: float, threshold: float) -> str:
@@ -75,14 +88,46 @@ def undecided(p: float, threshold: float) -> str:
 
     Examples
     --------
-    >>> [undecided(p, 0.9) for p in (0.417, 0.8965, 0.1036)]
-    ['.42', '.896', '.104']
+    >>> [undecided(p, 0.9) for p in (0.417, 0.8965, 0.1036, 0.10001)]
+    ['.42', '.896', '.104', '>.1']
     """
     if p >= 0.5:
         return short_of(p, threshold)
     least = round(1 - threshold, 9)
-    digits = next((d for d in (2, 3, 4) if round(p, d) > least), 4)
-    return probability(p) if digits == 2 else f"{p:.{digits}f}".removeprefix("0")
+    return _on_its_side(p, lambda shown: shown > least) or f">{_bare(least)}"
+
+
+def more_than(p: float, q: float) -> str:
+    """Write a probability above another, and both where two digits make them one.
+
+    Examples
+    --------
+    >>> more_than(0.42, 0.31), more_than(0.4021, 0.398), more_than(0.40001, 0.4)
+    ('.42', '.402 against .398', 'by less than .0001')
+    """
+    if probability(p) != probability(q):
+        return probability(p)
+    for digits in (3, 4):
+        if round(p, digits) > round(q, digits):
+            return f"{_bare(p, digits)} against {_bare(q, digits)}"
+    return "by less than .0001"
+
+
+def _on_its_side(p: float, holds: Callable[[float], bool]) -> str:
+    """A probability with the fewest of 2 to 4 digits whose rounded value `holds`; empty where none does."""
+    for digits in (2, 3, 4):
+        shown = round(p, digits)
+        # Two digits are written as elsewhere, where what is below .01 or above .99 is an inequality.
+        inequality = digits == 2 and not 0.01 <= p <= 0.99
+        ends = (0.99, 1.0) if p > 0.5 else (0.0, 0.01)
+        if all(map(holds, ends)) if inequality else holds(shown) and 0 < shown < 1:
+            return probability(p) if digits == 2 else _bare(p, digits)
+    return ""
+
+
+def _bare(p: float, digits: int | None = None) -> str:
+    """A number below one without its leading zero."""
+    return (f"{p:g}" if digits is None else f"{p:.{digits}f}").removeprefix("0")
 
 
 def and_more(items: Sequence[str], listed: int) -> str:

@@ -28,7 +28,7 @@ from bayescdm.decide import (
     training_flops,
 )
 from bayescdm.decide.costs import on_front
-from bayescdm.decide.words import _next as next_run_in_words
+from bayescdm.decide.words import next_run_in_words
 from bayescdm.errors import InputError, NotFoundError, RequestError
 from bayescdm.reading import read_candidates
 from bayescdm.report import answer
@@ -467,6 +467,22 @@ def test_no_run_is_recommended_where_its_worth_cannot_be_told_from_nothing(evsi,
     said = next_sentence([("a", 1e6, evsi), ("b", 1e6, 0.0)], draws)
     assert said.startswith("No single run is expected to be worth anything to the choice")
     assert f"{100 * evsi:.2f} points" in said
+
+
+def test_page_and_text_say_at_the_table_of_runs_what_the_terminal_says(known_fit):
+    choice = choose(known_fit(2000), volume=1e6, recipe="wide", next_run=True)
+
+    def at_the_table(choice):
+        return next(section for section in choice.document().sections if section.name == "next").sentences
+
+    assert at_the_table(choice)[-1] in choice.sentences
+    noise = choice.next_runs.assign(evsi=1e-6, share_of_evpi=1e-4)
+    none = dataclasses.replace(choice, next_runs=noise)
+    assert at_the_table(none)[-1].startswith("No single run is expected to be worth anything to the choice")
+    said = "cannot be told from 0"
+    assert said not in choice.document().to_md()
+    assert said in none.document().to_md()
+    assert said in none.document().to_html()
 
 
 def test_of_many_candidates_those_that_may_win_are_weighed_as_next_runs(known_fit):

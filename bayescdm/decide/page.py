@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure as Drawing
 
 from bayescdm.columns import choice_columns, difference_columns, next_run_columns, option_columns
+from bayescdm.decide.words import next_run_in_words
 from bayescdm.plots.choices import plot_differences, plot_pareto, plot_probability_matrix
 from bayescdm.plots.layout import ROW
 from bayescdm.plots.ranking import draw_ranking, draw_ranks
@@ -28,7 +29,7 @@ from bayescdm.report.trust import (
 )
 from bayescdm.report.volumes import moves_in_words, volume_slider
 from bayescdm.tables import Column, table
-from bayescdm.wording import counted, interval_label, points, short_count
+from bayescdm.wording import counted, interval_label, points, short_by_name, short_count
 
 if TYPE_CHECKING:
     from bayescdm.decide.choice import Choice
@@ -206,10 +207,11 @@ def _costs(choice: Choice) -> Section:
 
 def _next(choice: Choice) -> Section:
     """What one more training run would tell."""
-    runs = choice.next_runs
+    runs, names = choice.next_runs, short_by_name(choice.ranking["backbone"])
     sentences = [
         f"Knowing everything before choosing would gain {100 * choice.evpi:.2f} points (EVPI); what one run "
-        "would gain (EVSI) is a part of it."
+        "would gain (EVSI) is a part of it.",
+        next_run_in_words(runs, names, choice.question["volume_unit"], choice.question["cost_unit"]),
     ]
     columns = next_run_columns(choice.question["cost_unit"])
     listed = table("next-runs", "Training runs by what they tell", runs, columns, converged=choice.converged)

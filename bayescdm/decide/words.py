@@ -17,9 +17,11 @@ from bayescdm.report.question import named_recipe
 from bayescdm.wording import (
     and_more,
     counted,
+    more_than,
     percent,
     points,
     probability,
+    reaching,
     short_by_name,
     short_count,
     short_names,
@@ -30,7 +32,7 @@ from bayescdm.wording import (
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["choice_notes", "sentences_of"]
+__all__ = ["choice_notes", "next_run_in_words", "sentences_of"]
 
 #: Names listed in a sentence before the rest is counted.
 LISTED = 4
@@ -127,7 +129,7 @@ def sentences_of(
     sentences += _doubts(ranking, names)
     if steps is not None:
         sentences.append(
-            _next(steps, dict(zip(ranking["backbone"], names)), unit, str(question["cost_unit"]))
+            next_run_in_words(steps, dict(zip(ranking["backbone"], names)), unit, str(question["cost_unit"]))
         )
     if len(infeasible):
         n = len(infeasible)
@@ -146,7 +148,7 @@ def _reason(ranking: pd.DataFrame, names: list[str], prob: float) -> str:
     over = ""
     if told:
         rest = f", and over {len(told) - 1} more with {prob:g} or more" if len(told) > 1 else ""
-        over = f"{names[0]} over {names[told[0]]} with probability {probability(p[told[0]])}{rest}"
+        over = f"{names[0]} over {names[told[0]]} with probability {reaching(p[told[0]], prob)}{rest}"
     if not untold:
         return f"{over}: the data tell it from every other candidate with probability {prob:g} or more."
     cannot = (
@@ -177,7 +179,7 @@ def _likelier(ranking: pd.DataFrame, names: list[str]) -> list[str]:
     top = int(np.argmax(ranking["p_best"].to_numpy()))
     if ranking["p_best"].iloc[top] <= ranking["p_best"].iloc[0]:
         return []
-    p = probability(ranking["p_best"].iloc[top])
+    p = more_than(ranking["p_best"].iloc[top], ranking["p_best"].iloc[0])
     return [f"{names[top]} is the best more often ({p}), because less is known of it, but expected lower."]
 
 
@@ -194,12 +196,12 @@ def _equality(differences: pd.DataFrame, question: Mapping[str, Any], names: dic
     others = differences.drop(index=reference)
     equal = others[others["verdict"] == "practically equal"]
     if len(equal):
-        listed = [f"{names[name]} ({probability(p)})" for name, p in equal["p_equivalent"].items()]
+        listed = [f"{names[name]} ({reaching(p, prob)})" for name, p in equal["p_equivalent"].items()]
         return [f"{start}Practically equal to {whom}, {within}: {and_more(listed, LISTED)}."]
     nearest = others["p_equivalent"].idxmax()
     return [
         f"{start}No other candidate is practically equal to {whom}, {within}; nearest to it is "
-        f"{names[nearest]} ({probability(others.at[nearest, 'p_equivalent'])})."
+        f"{names[nearest]} ({short_of(others.at[nearest, 'p_equivalent'], prob)})."
     ]
 
 
@@ -236,8 +238,23 @@ def _doubts(ranking: pd.DataFrame, names: list[str]) -> list[str]:
     return sentences
 
 
-def _next(steps: pd.DataFrame, names: dict[str, str], unit: str, cost_unit: str) -> str:
-    """The most informative run, at the least volume that tells as much, and the best for its cost."""
+def next_run_in_words(steps: pd.DataFrame, names: dict[str, str], unit: str, cost_unit: str) -> str:
+    """Say which run tells most, at the least volume that tells as much, and which most for its cost.
+
+    Parameters
+    ----------
+    steps : DataFrame
+        From `bayescdm.decide.runs.next_runs`.
+    names : dict of str to str
+        What each backbone is called.
+    unit, cost_unit : str
+        Of volumes and of costs.
+
+    Returns
+    -------
+    str
+        Where no run's value can be told from its Monte Carlo error it says that, and names none.
+    """
     least = least_volumes(steps)
     top, bias = steps.iloc[0], evsi_bias(int(steps.attrs["draws"]))
     worth = steps[(steps["evsi"] >= INVISIBLE) & (steps["share_of_evpi"] > bias)]

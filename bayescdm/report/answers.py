@@ -15,9 +15,11 @@ from bayescdm.report.question import Question, ask, named_recipe
 from bayescdm.wording import (
     and_more,
     counted,
+    more_than,
     percent,
     points,
     probability,
+    reaching,
     short_by_name,
     short_count,
     short_names,
@@ -183,7 +185,7 @@ def _sentences(ranking: pd.DataFrame, question: Question, converged: bool) -> li
 def _told_apart(ranking: pd.DataFrame, names: list[str], prob: float) -> list[str]:
     """Which candidates the data tell from the first, and which not."""
     p = ranking["p_first_better"].to_numpy()
-    told = [f"{name} ({probability(q)})" for name, q in zip(names[1:], p[1:]) if q >= prob]
+    told = [f"{name} ({reaching(q, prob)})" for name, q in zip(names[1:], p[1:]) if q >= prob]
     untold = [f"{name} ({short_of(q, prob)})" for name, q in zip(names[1:], p[1:]) if q < prob]
     sentences = []
     if untold:
@@ -205,7 +207,7 @@ def _likelier(ranking: pd.DataFrame, names: list[str]) -> list[str]:
     top = int(np.argmax(ranking["p_best"].to_numpy()))
     if top == 0:
         return []
-    p = probability(ranking["p_best"].iloc[top])
+    p = more_than(ranking["p_best"].iloc[top], ranking["p_best"].iloc[0])
     return [f"{names[top]} is the best more often ({p}), because less is known of it, but expected lower."]
 
 
