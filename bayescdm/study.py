@@ -122,9 +122,14 @@ class Study:
         return unscored[self.backbones.loc[unscored, "params"].notna()]
 
     @property
+    def placed(self) -> pd.Index:
+        """Backbones that have a capability, by their text scores or by their size."""
+        return self.scored.union(self.placed_by_size)
+
+    @property
     def fitted_runs(self) -> pd.DataFrame:
         """Runs whose backbone has a capability: the rows that inform the law."""
-        return self.runs[self.runs["backbone"].isin(self.scored.union(self.placed_by_size))]
+        return self.runs[self.runs["backbone"].isin(self.placed)]
 
     @property
     def sources(self) -> list[str]:

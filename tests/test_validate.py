@@ -12,6 +12,7 @@ import pymc as pm
 import pytest
 from typer.testing import CliRunner
 
+import bayescdm as cdm
 from bayescdm.cli import app
 from bayescdm.errors import NotFoundError, RequestError
 from bayescdm.identify import prior_dominated
@@ -72,6 +73,20 @@ def without_family(refitter, family_fold):
 def test_every_run_is_held_out_exactly_once(study, by):
     folds = make_folds(study, by)
     assert (np.sum([fold.held_out for fold in folds], axis=0) == 1).all()
+
+
+def test_runs_placed_by_size_are_held_out_with_their_family():
+    study = cdm.load_dataset("open-vlm").with_unscored("by_size")
+    placed = study.backbones.loc[study.placed_by_size.intersection(study.runs["backbone"].unique())]
+    folds = {fold.label: fold for fold in make_folds(study, "family")}
+    assert set(placed["family"]) <= set(folds)
+    for fold in folds.values():
+        family = study.fitted_runs["backbone"].map(study.backbones["family"])
+        np.testing.assert_array_equal(fold.held_out, family == fold.label)
+    large = make_folds(study, "size", cut=20e9)[0]
+    np.testing.assert_array_equal(
+        large.held_out, study.fitted_runs["backbone"].map(study.backbones["params"]) > 20e9
+    )
 
 
 def test_a_cut_in_size_separates_large_from_small(study):

@@ -71,7 +71,7 @@ def describe_candidates(
         message = f"names that stand more than once: {', '.join(repeated)}; all kept"
         sheet.findings.note("duplicate-name", sheet.file, message)
     _name_missing_scores(sheet, rows, scores, like)
-    fitted = set(like.runs["backbone"]) & {*like.scored, *like.placed_by_size}
+    fitted = set(like.runs["backbone"]) & set(like.placed)
     for i, (row, name) in enumerate(zip(rows, scores.index)):
         if name in like.text_scores.index:
             given = scores.iloc[i].dropna()

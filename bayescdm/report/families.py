@@ -75,7 +75,7 @@ def family_reports(
     >>> cdm.family_reports(cdm.fit("open-vlm")).write("families.html")  # doctest: +SKIP
     """
     study = fit.study
-    placed = study.backbones.loc[study.scored.union(study.placed_by_size), "family"]
+    placed = study.backbones.loc[study.placed, "family"]
     runs = study.fitted_runs["backbone"].map(study.backbones["family"]).value_counts()
     known = set(LawDraws.of(fit, 1).families)
     families = sorted(placed.unique(), key=lambda f: (f not in known, -int(runs.get(f, 0)), f))

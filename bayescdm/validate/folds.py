@@ -79,7 +79,7 @@ def make_folds(
         raise RequestError("name backbones to hold out together with by='holdout', and only then")
     runs = study.fitted_runs
     labels = study.backbones.loc[runs["backbone"]]
-    backbones = study.backbones.loc[study.scored]
+    backbones = study.backbones.loc[study.placed]
     if by == "size":
         large = backbones.index[backbones["params"] > cut]
         folds = [_of_backbones(f"more than {cut / 1e9:g}B parameters", runs, large)]
