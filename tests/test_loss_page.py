@@ -249,8 +249,9 @@ def test_labels_of_sizes_do_not_touch_in_a_narrow_window(page, flops):
     page.resize(390)
     page.open(page.url + f"#flops={flops}")
     apart = page.run(
-        """const texts = [...document.querySelectorAll('#curve text')].filter(t => /^\\d+[KMBT]$/.test(t.textContent));
-        const boxes = texts.map(t => t.getBoundingClientRect());
+        """const texts = [...document.querySelectorAll('#curve text')];
+        const sizes = texts.filter(t => /^\\d+[KMBT]$/.test(t.textContent));
+        const boxes = sizes.map(t => t.getBoundingClientRect());
         return boxes.slice(1).map((b, i) => b.left - boxes[i].right)"""
     )
     assert len(apart) >= 3
