@@ -128,9 +128,7 @@ def test_every_plot_names_its_study_and_says_once_that_it_is_simulated(name, fit
 
 @pytest.mark.parametrize("name", PLOTS)
 def test_a_long_name_of_a_study_ends_inside_a_narrow_figure(name, fit, monkeypatch):
-    study = replace(
-        fit.study, name="runs of the vision group, spring and summer, all encoders"
-    )
+    study = replace(fit.study, name="runs of the vision group, spring and summer, all encoders")
     renamed = replace(fit, study=study)
     if name in PANELS:
         ax = draw(name, renamed, columns=2, width=3.7)[0]
