@@ -65,6 +65,26 @@ def test_posterior_of_a_model_file_is_calibrated(name):
     assert calibration.p_value > LEVEL, str(calibration)
 
 
+FULL_SIZE = json.loads((Path(__file__).parent / "benchmarks" / "results" / "sbc.json").read_text())
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_calibration_at_full_size_is_kept_for_the_model_file_as_it_is(name):
+    kept = FULL_SIZE[name]
+    assert kept["source_hash"] == load_model(name).source_hash, "run tests/benchmarks/sbc.py again"
+    assert kept["simulations"] >= 300
+    assert kept["must_pass"]
+    assert kept["p_value"] > LEVEL
+
+
+@pytest.mark.parametrize("name", ["sabotaged_jacobian", "sabotaged_no_intercept"])
+def test_models_that_are_wrong_on_purpose_fail_at_full_size(name):
+    kept = FULL_SIZE[name]
+    assert kept["source_hash"] == load_model(OWN / f"{name}.py").source_hash
+    assert kept["simulations"] >= 300
+    assert kept["p_value"] < LEVEL
+
+
 def test_dropped_backbone_intercept_is_caught():
     calibration = calibrate(
         load_model(OWN / "sabotaged_no_intercept.py").build, transfer_design(), name="no intercept",

@@ -14,7 +14,7 @@ from scipy.stats import norm
 from bayescdm.capability import Capability, fit_capability
 from bayescdm.errors import InputError, unknown_name
 from bayescdm.laws import transfer_absorption
-from bayescdm.modelfiles import load_model, model_names
+from bayescdm.modelfiles import load_model
 from bayescdm.pointfit import point_fit
 from bayescdm.reading import load_study
 from bayescdm.sampling import SamplerSettings
@@ -39,13 +39,7 @@ SIZE = "ln N in place of S"
 MEAN_SCORE = "mean text score in place of S"
 #: The model whose S is replaced, and with which all others are compared.
 REFERENCE = "transfer_hierarchical"
-MODELS = (
-    REFERENCE,
-    "transfer_pooled",
-    "transfer_size",
-    "transfer_size_hierarchical",
-    "transfer_benchmarks",
-)
+MODELS = (REFERENCE, "transfer_pooled", "transfer_size", "transfer_size_hierarchical")
 
 
 def predictor_names() -> list[str]:
@@ -56,7 +50,7 @@ def predictor_names() -> list[str]:
     >>> predictor_names()[0]
     'transfer_hierarchical'
     """
-    return [*(name for name in MODELS if name in model_names()), POINT_FIT, SIZE, MEAN_SCORE]
+    return [*MODELS, POINT_FIT, SIZE, MEAN_SCORE]
 
 
 def compare_predictors(
