@@ -109,3 +109,12 @@ def test_section_of_the_page_says_the_scores_and_what_did_not_converge(validatio
     shown = readable_scores(validation)
     assert list(shown["fold"]) == ["F", "G", "all"]
     assert list(shown["judged"]) == ["2 of 2", "2 of 2", "4 of 4"]
+    assert "Not drawn" not in page
+
+
+def test_page_names_the_families_whose_trajectories_cannot_be_drawn(validation):
+    lines = validation.trajectories
+    page = render(
+        "t", "s", [validation_section(replace(validation, trajectories=lines[lines["fold"] == "F"]))]
+    )
+    assert "Not drawn, for want of a known data volume: G." in page

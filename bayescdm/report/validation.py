@@ -21,9 +21,12 @@ from bayescdm.validate import (
     readable_scores,
 )
 from bayescdm.validate.readers import LEGEND, WHAT
-from bayescdm.wording import study_name
+from bayescdm.wording import and_more, study_name
 
 __all__ = ["check_section", "validation_document", "validation_section"]
+
+#: Folds without trajectories that are named.
+LISTED = 8
 
 
 def validation_section(validation: Validation) -> Section:
@@ -59,15 +62,22 @@ def validation_section(validation: Validation) -> Section:
 
     parts: list[Part] = [
         Notes(validation.notes),
-        table(name, f"{WHAT[validation.by]}. {LEGEND}.", readable_scores(validation), SCORE_COLUMNS,
-              converged=validation.converged),
+        table(name, f"{WHAT[validation.by].capitalize()}. {LEGEND}.", readable_scores(validation),
+              SCORE_COLUMNS, converged=validation.converged),
     ]  # fmt: skip
     if len(validation.trajectories):
-        caption = "Trajectories as predicted by a model fitted without them, and as measured."
-        parts.append(figure(f"{name}-trajectories", caption, draw_trajectories))
+        parts.append(figure(f"{name}-trajectories", _caption(validation), draw_trajectories))
     caption = "Held-out runs in their predictions: inside the band they are as spread as the model says."
     parts.append(figure(f"{name}-pit", caption, draw_pit, folded="Calibration of held-out runs"))
     return Section(name, f"What it predicts unseen: {WHAT[validation.by]}", sentences, parts)
+
+
+def _caption(validation: Validation) -> str:
+    """Say what trajectories are drawn, and which folds have none."""
+    drawn = set(validation.trajectories["fold"])
+    left = [str(fold) for fold in validation.folds["fold"] if fold not in drawn]
+    missing = f" Not drawn, for want of a known data volume: {and_more(left, LISTED)}." if left else ""
+    return f"Trajectories as predicted by a model fitted without them, and as measured.{missing}"
 
 
 def validation_document(validation: Validation) -> Document:
