@@ -695,6 +695,19 @@ class TestFiles:
         study = load_study(folder(tmp_path, runs=CLEAN["runs"].replace("\n", end)))
         assert len(study.runs) == 10
 
+    def test_line_ends_of_an_old_mac_are_read_and_told(self, tmp_path, study):
+        old_mac = {name: CLEAN[name].replace("\n", "\r").encode() for name in ("text_scores", "runs")}
+        read = load_study(folder(tmp_path / "mac", **old_mac))
+        pd.testing.assert_frame_equal(read.runs, study.runs)
+        pd.testing.assert_frame_equal(read.text_scores, study.text_scores)
+        assert places(read.notes, "line-ends") == ["text_scores.csv", "runs.csv"]
+        faulty = edited("runs", (5, "score", "612")).replace("\n", "\r")
+        (line,) = refusal(load_study, folder(tmp_path / "faulty", runs=faulty.encode()))
+        assert line.startswith("runs.csv, row 5 (header is row 1), column 'score': value '612'")
+        latin = edited("runs", (4, "source", "erfundén")).replace("\n", "\r").encode("cp1252")
+        (line,) = refusal(load_study, folder(tmp_path / "latin", runs=latin))
+        assert line.startswith("runs.csv, row 4 (header is row 1): holds the byte 0xE9")
+
     def test_lines_above_the_header(self, tmp_path):
         study = load_study(folder(tmp_path / "ok", runs="Table 3; results\n\n" + CLEAN["runs"]))
         assert len(study.runs) == 10 and "leading-rows-skipped" in codes(study.notes)
@@ -977,6 +990,65 @@ class TestFix:
         assert ("text_scores.csv", 3, "BBH", "40.3") in listed
         assert ("text_scores.csv", 2, "IFEval", "19.4") in listed
         assert ("runs.csv", 3, "samples", "1200000") in listed
+
+    @pytest.mark.parametrize(
+        ("raw", "before", "after"),
+        [
+            (b"\xef\xbb\xbf" + CLEAN["runs"].encode(), "UTF-8 with a byte order mark", "UTF-8"),
+            (CLEAN["runs"].encode("utf-16"), "UTF-16", "UTF-8"),
+            (CLEAN["runs"].encode("utf-32"), "UTF-32", "UTF-8"),
+            (text(table("runs"), ";").encode(), "semicolons", "commas"),
+            (text(table("runs"), "\t").encode(), "tabs", "commas"),
+            (CLEAN["runs"].replace("\n", "\r\n").encode(), "CR LF (Windows)", "LF"),
+            (CLEAN["runs"].replace("\n", "\r\n", 3).encode(), "CR LF (Windows) and LF", "LF"),
+            (CLEAN["runs"].replace("\n", "\r").encode(), "CR alone (old Mac)", "LF"),
+        ],
+    )
+    def test_what_was_changed_about_the_file_itself_is_listed(self, raw, before, after, tmp_path):
+        path = folder(tmp_path / "study", runs=raw)
+        changes = fix_study(path, tmp_path / "out")
+        assert changes[["file", "row", "column", "before", "after"]].to_numpy().tolist() == [
+            ["runs.csv", 0, "", before, after]
+        ]
+        assert (tmp_path / "out" / "runs.csv").read_bytes() == CLEAN["runs"].encode()
+        assert fix_study(tmp_path / "out", tmp_path / "again").empty
+
+    def test_a_decimal_comma_is_a_change_of_the_file_and_of_each_cell(self, tmp_path):
+        rows = table("runs")
+        for row in rows[1:]:
+            row[6] = row[6].replace(".", ",")
+        changes = fix_study(folder(tmp_path / "study", runs=text(rows, ";")), tmp_path / "out")
+        of_file = changes.loc[changes["row"] == 0, ["before", "after"]].to_numpy().tolist()
+        assert of_file == [["semicolons", "commas"], ["decimal comma", "decimal point"]]
+        assert changes.loc[changes["row"] > 0, "before"].tolist() == [row[6] for row in rows[1:]]
+        assert (tmp_path / "out" / "runs.csv").read_text(encoding="utf-8") == CLEAN["runs"]
+
+    def test_lines_above_the_header_and_numbers_of_rows_are_listed(self, tmp_path):
+        rows = [[str(i) if i else "", *row] for i, row in enumerate(table("runs"))]
+        path = folder(tmp_path / "study", runs="Table 3; results\n\n" + text(rows))
+        changes = fix_study(path, tmp_path / "out")[["row", "before", "after"]].to_numpy().tolist()
+        assert changes == [[1, "Table 3; results", ""], [0, "column 1", ""]]
+
+    def test_a_workbook_says_which_sheet_became_the_table(self, tmp_path):
+        pytest.importorskip("openpyxl")
+        path = folder(tmp_path / "study")
+        (path / "runs.csv").unlink()
+        with pd.ExcelWriter(path / "runs.xlsx") as workbook:
+            pd.DataFrame({"remark": ["draft"]}).to_excel(workbook, sheet_name="notes", index=False)
+            pd.read_csv(io.StringIO(CLEAN["runs"])).to_excel(workbook, sheet_name="runs", index=False)
+        (change,) = fix_study(path, tmp_path / "out").itertuples()
+        assert (change.file, change.before, change.after) == (
+            "runs.xlsx",
+            "Excel workbook, sheet 'runs'",
+            "CSV",
+        )
+
+    def test_settings_are_copied_to_the_byte(self, tmp_path):
+        path = folder(tmp_path / "study")
+        settings = b'\xef\xbb\xbfname = "mine"\r\n'
+        (path / "study.toml").write_bytes(settings)
+        fix_study(path, tmp_path / "out")
+        assert (tmp_path / "out" / "study.toml").read_bytes() == settings
 
     def test_settings_still_fit_the_cleaned_files(self, tmp_path):
         content = CLEAN["text_scores"].replace("backbone", "Model", 1)

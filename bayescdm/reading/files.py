@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import islice
@@ -12,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from bayescdm.reading.findings import Findings, shown
+from bayescdm.reading.findings import Change, Findings, shown
 from bayescdm.reading.labels import clean_title, fold
 
 __all__ = ["LEADING_ROWS", "FileProblem", "Rows", "file_rows"]
@@ -20,6 +21,8 @@ __all__ = ["LEADING_ROWS", "FileProblem", "Rows", "file_rows"]
 #: How many lines are searched for the header.
 LEADING_ROWS = 10
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_LINE_ENDS = {"\r\n": "CR LF (Windows)", "\r": "CR alone (old Mac)", "\n": "LF"}
 
 Rows = list[tuple[int, list[str]]]
 
@@ -57,8 +60,9 @@ def file_rows(path: Path, key_titles: Sequence[str], findings: Findings) -> Rows
     except OSError as error:
         raise FileProblem(f"cannot be opened: {error.strerror or error}") from None
     if content.startswith(b"PK\x03\x04"):
-        return _excel_rows(content, path.stem)
+        return _excel_rows(content, path, findings)
     if content.startswith(b"PAR1"):
+        findings.changed(Change(path.name, 0, "", "Parquet", "CSV", "written as plain text"))
         return _parquet_rows(content)
     if content.startswith(b"\xd0\xcf\x11\xe0"):
         raise FileProblem("is a workbook of an old Excel: save it as .xlsx or as CSV UTF-8")
@@ -80,7 +84,8 @@ def _decoded(content: bytes, file: str, findings: Findings) -> str:
                 text = content.decode(encoding)
             except UnicodeDecodeError:
                 raise FileProblem(f"is broken {encoding.upper()}: save it as UTF-8") from None
-            findings.note("encoding-converted", file, f"the file is {encoding.upper()}, read as such")
+            why = f"the file is {encoding.upper()}, read as such"
+            findings.converted("encoding-converted", file, encoding.upper(), "UTF-8", why)
             return text
     if b"\x00" in content:
         raise FileProblem(
@@ -89,11 +94,13 @@ def _decoded(content: bytes, file: str, findings: Findings) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        row = content.count(b"\n", 0, error.start) + 1
+        # What is no line end in UTF-8 is none in Latin-1 either, which decodes any byte.
+        row = len(_LINE_END.findall(content[: error.start].decode("latin-1"))) + 1
         byte = f"0x{content[error.start]:02X}"
         raise FileProblem(f"holds the byte {byte}, which is not UTF-8: save it as CSV UTF-8", row) from None
     if content.startswith(b"\xef\xbb\xbf"):
-        findings.note("byte-order-mark", file, "a byte order mark before the header is taken off")
+        why = "a byte order mark before the header is taken off"
+        findings.converted("byte-order-mark", file, "UTF-8 with a byte order mark", "UTF-8", why)
     return text
 
 
@@ -111,8 +118,21 @@ def _text_rows(text: str, key_titles: Sequence[str], file: str, findings: Findin
     except csv.Error as error:
         raise FileProblem(f"cannot be split into cells ({error}): check the quotes", start) from None
     if separator != ",":
-        findings.note("separator", file, f"columns are separated by {_SEPARATORS[separator]}")
+        why = f"columns are separated by {_SEPARATORS[separator]}"
+        findings.converted("separator", file, _SEPARATORS[separator], _SEPARATORS[","], why)
+    _tell_line_ends(text, file, findings)
     return rows
+
+
+def _tell_line_ends(text: str, file: str, findings: Findings) -> None:
+    """List line ends that are not plain ones; those of an old Mac, which others take for none, are told."""
+    found = [end for end in _LINE_ENDS if end in set(_LINE_END.findall(text))]
+    before = " and ".join(_LINE_ENDS[end] for end in found)
+    if "\r" in found:
+        why = "lines end in a carriage return alone, as on an old Mac; read as line ends"
+        findings.converted("line-ends", file, before, _LINE_ENDS["\n"], why)
+    elif "\r\n" in found:
+        findings.changed(Change(file, 0, "", before, _LINE_ENDS["\n"], "line ends written plainly"))
 
 
 def _separator(text: str, key_titles: Sequence[str]) -> str:
@@ -127,7 +147,7 @@ def _separator(text: str, key_titles: Sequence[str]) -> str:
     return max(_SEPARATORS, key=lambda mark: len(split[0][mark])) if split else ","
 
 
-def _excel_rows(content: bytes, stem: str) -> Rows:
+def _excel_rows(content: bytes, path: Path, findings: Findings) -> Rows:
     """Rows of the only sheet, or of the one that is named like the file."""
     try:
         import openpyxl
@@ -146,11 +166,15 @@ def _excel_rows(content: bytes, stem: str) -> Rows:
         for title, rows in sheets.items()
     }
     texts = {title: rows for title, rows in texts.items() if any(any(cells) for _, cells in rows)}
-    named = [title for title in texts if fold(title) == fold(stem)]
+    named = [title for title in texts if fold(title) == fold(path.stem)]
     if len(texts) > 1 and not named:
         listed = ", ".join(f"'{title}'" for title in texts)
-        raise FileProblem(f"has several sheets ({listed}): name the one that is meant '{stem}'")
-    return texts[named[0]] if named else next(iter(texts.values()), [])
+        raise FileProblem(f"has several sheets ({listed}): name the one that is meant '{path.stem}'")
+    title = next(iter(named or texts), "")
+    findings.changed(
+        Change(path.name, 0, "", f"Excel workbook, sheet '{title}'", "CSV", "written as plain text")
+    )
+    return texts.get(title, [])
 
 
 def _excel_text(cell: Any) -> str:

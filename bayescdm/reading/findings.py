@@ -91,6 +91,11 @@ class Findings:
         )
         self.changed(Change(place.file, place.row, place.column, before, after, why))
 
+    def converted(self, code: str, file: str, before: str, after: str, why: str) -> None:
+        """Record what was changed about a whole file, both as a note and as a line for ``changes.csv``."""
+        self.note(code, file, why)
+        self.changed(Change(file, 0, "", before, after, why))
+
     def changed(self, change: Change) -> None:
         """Record a change; a cell changed before keeps one line: what stood there, and what stands now."""
         cell = (change.file, change.row, change.column)

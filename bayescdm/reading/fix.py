@@ -39,7 +39,8 @@ def fix_study(folder: str | Path, out: str | Path, *, overwrite: bool = False) -
     -------
     DataFrame, one row a change
         ``file``, ``row`` (the header is row 1), ``column``, ``before``, ``after``, ``why``; the content of
-        ``changes.csv``.
+        ``changes.csv``. What was changed about a whole file (encoding, separator, line ends, decimal mark)
+        stands in row 0.
 
     Raises
     ------
@@ -60,9 +61,10 @@ def fix_study(folder: str | Path, out: str | Path, *, overwrite: bool = False) -
     text, runs = files.sheets
     assert text is not None and runs is not None
     changes = files.findings.changes
-    contents = {"text_scores.csv": _csv(text), "runs.csv": _csv(runs), _CHANGES: _changes_csv(changes)}
+    tables = {"text_scores.csv": _csv(text), "runs.csv": _csv(runs), _CHANGES: _changes_csv(changes)}
+    contents = {name: content.encode() for name, content in tables.items()}
     if (folder / _SETTINGS).exists():
-        contents[_SETTINGS] = (folder / _SETTINGS).read_text(encoding="utf-8-sig")
+        contents[_SETTINGS] = (folder / _SETTINGS).read_bytes()
     present = [name for name in contents if (out / name).exists()]
     if present and not overwrite:
         raise RequestError(
@@ -71,7 +73,7 @@ def fix_study(folder: str | Path, out: str | Path, *, overwrite: bool = False) -
     out.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
         with replacing(out / name, overwrite=overwrite) as unfinished:
-            unfinished.write_text(content, encoding="utf-8", newline="")
+            unfinished.write_bytes(content)
     return pd.DataFrame([astuple(change) for change in changes], columns=_change_columns())
 
 

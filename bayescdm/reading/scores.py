@@ -38,9 +38,8 @@ def find_decimal_mark(sheet: Sheet, columns: Sequence[str]) -> None:
     with_point = cells.str.fullmatch(r"\d+\.\d{1,2}|0\.\d+|\d+\.\d{4,}", na=False).sum()
     if with_comma and not with_point:
         sheet.decimal = ","
-        sheet.findings.note(
-            "decimal-comma", sheet.file, f"{with_comma} figures have a decimal comma, read as such"
-        )
+        why = f"{with_comma} figures have a decimal comma, read as such"
+        sheet.findings.converted("decimal-comma", sheet.file, "decimal comma", "decimal point", why)
 
 
 def read_scores(sheet: Sheet, columns: Sequence[str], benchmark: Callable[[int, str], str]) -> pd.DataFrame:

@@ -164,6 +164,10 @@ def _split_header(
             if number > filled[0][1]:
                 what = f"the header is row {number}; what stands above it is skipped"
                 findings.note("leading-rows-skipped", Place(file, filled[0][1]), what)
+                for _, above, text in filled[:LEADING_ROWS]:
+                    if above < number:
+                        before = ", ".join(filter(None, text))
+                        findings.changed(Change(file, above, "", before, "", "above the header, left out"))
             return number, cells, rows[i + 1 :]
     i, number, cells = filled[0]
     return number, cells, rows[i + 1 :]
@@ -181,7 +185,8 @@ def _without_empty_columns(
             if not any(cells):
                 continue
             if numbered:
-                findings.note("column-ignored", file, f"column {i + 1} has no title and numbers the rows")
+                why = f"column {i + 1} has no title and numbers the rows"
+                findings.converted("column-ignored", file, f"column {i + 1}", "", why)
                 continue
         keep.append(i)
     trailing = list(range(len(titles), max((len(cells) for _, cells in body), default=0)))
