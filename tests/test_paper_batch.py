@@ -1,10 +1,14 @@
 """Optimal batch sizes: from losses to optima, a law in the composite, forecasts, and rivals."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import bayescdm as cdm
+from bayescdm.cli import app
 from bayescdm.errors import InputError, NotFoundError, RequestError
 from bayescdm.paper.batch import SHARES, TUNED, composite_draws
 
@@ -178,3 +182,86 @@ def test_requests_that_cannot_be_met_are_one_line(simulated_fit, losses):
         cdm.compare_batch_predictors(simulated_fit, losses[losses["backbone"].isin(TUNED[:3])])
     with pytest.raises(RequestError, match="not simulated"):
         cdm.simulate_batch_losses(cdm.load_study("open-vlm"))
+
+
+# --- a table of losses, and the command ---------------------------------------------------------------
+
+
+@pytest.fixture
+def table(losses, tmp_path):
+    path = tmp_path / "losses.csv"
+    losses.rename(columns={"volume": "tokens"}).to_csv(path, index=False, sep=";")
+    return path
+
+
+def test_a_table_of_losses_is_read_as_it_was_written(losses, table, simulated_fit):
+    read, notes = cdm.read_batch_losses(table, simulated_fit.study)
+    pd.testing.assert_frame_equal(read, pd.DataFrame(losses), check_dtype=False)
+    assert [note.code for note in notes] == ["separator"]
+
+
+def test_repairs_of_a_table_of_losses_are_told(tmp_path, simulated_fit):
+    path = tmp_path / "losses.csv"
+    path.write_text("backbone,Tokens,batch_size,loss,seed\nfalcon3-3b-base,16B,1K,2.31,7\n"
+                    "Falcon3-3B-Base,16B,512,-,7\n")  # fmt: skip
+    read, notes = cdm.read_batch_losses(path, simulated_fit.study)
+    assert read.to_numpy().tolist() == [["Falcon3-3B-Base", 16e9, 1000.0, 2.31]]
+    codes = {note.code for note in notes}
+    assert codes == {"column-matched", "column-ignored", "name-matched", "count-converted", "loss-missing"}
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("backbone,samples,batch_size,loss\nFalcon3-3B-Base,16B,512,2.3\n", ["samples", "tokens"]),
+        ("backbone,tokens,batch_size\nFalcon3-3B-Base,16B,512\n", ["no column 'loss'"]),
+        ("backbone,tokens,batch_size,loss\nFalcon,16B,512,2.3\n", ["row 2", "'Falcon'", "no backbone"]),
+        ("backbone,tokens,batch_size,loss\nFalcon3-3B-Base,16B,512,2%\n", ["row 2", "'2%'"]),
+        ("backbone,tokens,batch_size,loss\nFalcon3-3B-Base,16B,-1,2.2\n", ["batch_size", "'-1'"]),
+        ("backbone,tokens,batch_size,loss\nFalcon3-3B-Base,16B,512,high\n", ["column 'loss'", "'high'"]),
+        ("backbone,tokens,batch_size,loss\nFalcon3-3B-Base,16B,512,2.3\nFalcon3-3B-Base,16B,512,2.4\n",
+         ["row 3", "of row 2"]),
+        ("backbone,tokens,batch_size,loss\nFalcon3-3B-Base,16B,512,\n", ["no row with a loss"]),
+    ],
+)  # fmt: skip
+def test_faults_of_a_table_of_losses_are_lines(tmp_path, simulated_fit, text, lines):
+    path = tmp_path / "losses.csv"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        cdm.read_batch_losses(path, simulated_fit.study)
+    for part in lines:
+        assert part in str(caught.value)
+    with pytest.raises(NotFoundError, match="no such file"):
+        cdm.read_batch_losses(tmp_path / "none.csv", simulated_fit.study)
+
+
+def test_command_predicts_what_the_function_does(simulated_fit, losses, table, tmp_path):
+    simulated_fit.save(tmp_path / "fit.nc")
+    command = ["batch", str(tmp_path / "fit.nc"), str(table)]
+    asked = ["--volume", "50B", "--backbone", "Qwen2.5-72B"]
+    result = CliRunner().invoke(app, [*command, *asked, "--json"])
+    printed = json.loads(result.stdout)
+    ours = cdm.fit_batch_size(simulated_fit, losses).predict(["Qwen2.5-72B"], volumes=50e9)
+    assert printed["rows"][0]["batch_size"] == pytest.approx(ours["batch_size"].iloc[0])
+    assert printed["facts"]["simulated"]
+    text = CliRunner().invoke(app, [*command, *asked]).stdout
+    assert "beyond the tuned points" in text
+    assert "P(larger with it) = >.99" in text
+    compared = CliRunner().invoke(app, [*command, "--compare", "--json"])
+    assert [row["predictor"] for row in json.loads(compared.stdout)["rows"]] == ["composite", "params"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "--volume is missing"),
+        (["--compare", "--volume", "50B"], "--volume means nothing beside --compare"),
+        (["--volume", "50B", "--backbone", "a", "--candidates", "b.csv"], "--backbone or --candidates"),
+        (["--volume", "50B"], "no such file"),
+    ],
+)
+def test_command_refuses_in_one_line(options, said, tmp_path):
+    result = CliRunner().invoke(app, ["batch", str(tmp_path / "none.nc"), "losses.csv", *options])
+    assert result.exit_code == 1
+    assert said in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1

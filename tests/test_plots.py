@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.path import Path
@@ -297,3 +298,17 @@ def test_ticks_of_a_narrow_range_of_costs_are_told_apart(fit):
     labels = [tick.label1.get_text() for tick in ax.xaxis.get_major_ticks() if low <= tick.get_loc() <= high]
     assert len(labels) > 1
     assert len(set(labels)) == len(labels)
+
+
+@pytest.mark.parametrize(("n", "a_cell"), [(60, 1), (61, 2), (1500, 25)])
+def test_ranks_among_many_candidates_share_cells_and_each_row_adds_up(n, a_cell):
+    rng = np.random.default_rng(0)
+    draws = xr.DataArray(
+        rng.normal(size=(400, n)), dims=("sample", "backbone"),
+        coords={"backbone": [f"m{i}" for i in range(n)]}, attrs={"kind": "backbone"},
+    )  # fmt: skip
+    ax = plots.ranking.draw_ranks(draws, title="made by hand (simulated)")
+    assert (f"{a_cell} ranks a cell" in ax.get_xlabel()) == (a_cell > 1)
+    boxes = [path.vertices for part in ax.collections for path in part.get_paths()]
+    assert {round(float(np.ptp(box[:, 0]))) for box in boxes} == {a_cell}
+    assert len(boxes) > 40, "each of the 40 rows has cells"

@@ -11,6 +11,7 @@ from bayescdm.paper.batch import (
     optimal_batches,
     simulate_batch_losses,
 )
+from bayescdm.paper.batch_table import read_batch_losses
 from bayescdm.paper.benchmarks import coefficient_claims, coefficients_by_category
 from bayescdm.paper.compute import capability_on_compute
 from bayescdm.paper.correlation import text_against_multimodal
@@ -43,6 +44,7 @@ __all__ = [
     "optimal_batches",
     "overtaking_volume",
     "published_against_ours",
+    "read_batch_losses",
     "refit_without_large",
     "simulate_batch_losses",
     "text_against_multimodal",

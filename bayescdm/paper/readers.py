@@ -1,14 +1,35 @@
-"""The table of published figures as readers see it."""
+"""Published figures and optimal batch sizes as readers see them."""
 
 from __future__ import annotations
 
 import pandas as pd
 
+from bayescdm.intervals import PredictionKind, interval_columns
+from bayescdm.paper.batch import BatchFit
 from bayescdm.paper.figures import figure_interval
 from bayescdm.tables import Column, written
-from bayescdm.wording import counted, short_count
+from bayescdm.wording import counted, interval_label, probability, short_count
 
-__all__ = ["figure_columns", "readable_figures"]
+__all__ = [
+    "PREDICTOR_COLUMNS",
+    "batch_columns",
+    "figure_columns",
+    "readable_batches",
+    "readable_figures",
+    "slope_in_words",
+]
+
+#: Columns of `compare_batch_predictors`.
+PREDICTOR_COLUMNS = (
+    Column("predictor", "predictor"),
+    Column("backbones", "backbones", "integer"),
+    Column("optima", "points", "integer"),
+    Column("error, log2", "mae_log2", "number"),
+    Column("elpd", "elpd", "number"),
+    Column("difference", "elpd_difference", "number"),
+    Column("in 90 %, %", "covered_run_90", "percent"),
+    Column("P(larger is larger)", "p_larger_is_larger", "probability"),
+)
 
 #: Unit in the frame → unit for readers, and the factor that leads to it.
 READERS = {
@@ -87,6 +108,76 @@ def readable_figures(table: pd.DataFrame) -> pd.DataFrame:
     readable = pd.DataFrame(rows, columns=columns).fillna("")
     readable.attrs = dict(table.attrs)
     return readable
+
+
+def batch_columns(kind: PredictionKind, prob: float) -> list[Column]:
+    """Columns of `BatchFit.predict`.
+
+    Parameters
+    ----------
+    kind, prob
+        As the table was made with.
+
+    Returns
+    -------
+    list of Column
+    """
+    return [
+        Column("backbone", "backbone"),
+        Column("volume", "volume", "count"),
+        Column("optimal batch, samples", "batch_size", "integer"),
+        Column(interval_label(kind, prob), interval_columns(kind, prob, of="batch_size"), "integer"),
+        Column("tuned", "tuned_in_words"),
+        Column("extrapolation", "extrapolation_in_words"),
+    ]
+
+
+def readable_batches(table: pd.DataFrame) -> pd.DataFrame:
+    """Lay predicted batch sizes out for readers: flags in words.
+
+    Parameters
+    ----------
+    table : DataFrame
+        From `BatchFit.predict`.
+
+    Returns
+    -------
+    DataFrame, one row a backbone and volume
+        Columns of `batch_columns`.
+    """
+    beyond = "beyond the tuned points"
+    return table.assign(
+        tuned_in_words=table["tuned"].map({1: "yes", 0: "no"}),
+        extrapolation_in_words=table["extrapolation"].map({1: beyond, 0: ""}),
+    )
+
+
+def slope_in_words(batch: BatchFit, prob: float) -> str:
+    """Say how the optimal batch moves with its predictor, and on what that rests.
+
+    Parameters
+    ----------
+    batch : BatchFit
+    prob : float
+        Probability of the interval.
+
+    Returns
+    -------
+    str
+    """
+    slope = batch.summary(prob=prob).set_index("quantity").loc["beta"]
+    lower, upper = interval_columns("posterior", prob)
+    factor, unit = (
+        (0.01, "point of the composite") if batch.predictor == "composite" else (1.0, "unit of ln N")
+    )
+    mean, low, high = (factor * slope[name] for name in ("mean", lower, upper))
+    simulated = " (simulated)" if batch.simulated else ""
+    return (
+        f"log2 of the optimal batch moves by {mean:+.2f} a {unit}, {100 * prob:g} % interval {low:+.2f} to "
+        f"{high:+.2f}; P(larger with it) = {probability(slope['p_positive'])}. It rests on "
+        f"{len(batch.points)} optima inside the tested sizes, of "
+        f"{counted(batch.points['backbone'].nunique(), 'backbone')}{simulated}."
+    )
 
 
 def _figure(value: float, unit: str) -> str:

@@ -42,6 +42,8 @@ MARKERS = {
 }
 #: Lower ends of the classes of rank probability, and how dark each is.
 SHADES = {0.01: 0.12, 0.05: 0.3, 0.1: 0.5, 0.25: 0.75, 0.5: 1.0}
+#: Columns of ranks that can be told apart.
+MOST_RANKS = 60
 
 
 def plot_ranking(
@@ -157,7 +159,8 @@ def plot_rank_distribution(
     Returns
     -------
     Axes
-        One row a backbone, one column a rank; the darker, the more probable.
+        One row a backbone, one column a rank (or a few, where there are many candidates); the darker, the
+        more probable.
 
     Raises
     ------
@@ -189,21 +192,27 @@ def draw_ranks(accuracy: xr.DataArray, *, title: str, limit: int = 40, ax: Axes 
     best_first = np.argsort(-accuracy.mean("sample").to_numpy(), kind="stable")[:limit]
     ranks = rankdata(-accuracy.to_numpy(), axis=1, method="ordinal").astype(int)[:, best_first]
     n = accuracy.sizes["backbone"]
-    probabilities = np.stack([np.bincount(column, minlength=n + 1)[1:] for column in ranks.T]) / len(ranks)
+    # Among many candidates no single rank is probable: neighbouring ranks share a cell.
+    together = -(-n // MOST_RANKS)
+    cells_of = (ranks - 1) // together
+    columns = (n - 1) // together + 1
+    probabilities = np.stack([np.bincount(c, minlength=columns) for c in cells_of.T]) / len(ranks)
     ax = new_axes(ax, (6.8, ROW * len(best_first) + FRAME))
     colours = palette(ax)
     edges = [*SHADES, 1.01]
     for (low, alpha), high in zip(SHADES.items(), edges[1:]):
         cells = np.argwhere((probabilities >= low) & (probabilities < high))
-        corners = np.array([[0.5, -0.42], [1.5, -0.42], [1.5, 0.42], [0.5, 0.42]])
-        boxes = cells[:, None, ::-1] + corners
+        corners = np.array([[0.0, -0.42], [1.0, -0.42], [1.0, 0.42], [0.0, 0.42]])
+        boxes = (cells[:, None, ::-1] + corners) * [together, 1] + [0.5, 0]
         ax.add_collection(PolyCollection(boxes, facecolor=colours.series[0], alpha=alpha, linewidth=0))
     label_rows(ax, short_names(accuracy["backbone"].to_numpy()[best_first]))
-    ax.set_xlim(0.5, min(n, int(np.argwhere(probabilities >= min(SHADES))[:, 1].max()) + 1) + 0.5)
+    shown = int(np.argwhere(probabilities >= min(SHADES))[:, 1].max(initial=0)) + 1
+    ax.set_xlim(0.5, min(n, shown * together) + 0.5)
     last = int(ax.get_xlim()[1])
     step = max(1, last // 8)
     ax.set_xticks([1, *range(step if step > 1 else 2, last + 1, step)])
-    ax.set_xlabel(f"rank among {n} candidates\n(1 is best)")
+    grouped = f"; {together} ranks a cell" if together > 1 else ""
+    ax.set_xlabel(f"rank among {n} candidates\n(1 is best{grouped})")
     handles = [
         Patch(color=colours.series[0], alpha=alpha, linewidth=0, label=f"≥ {low:g}")
         for low, alpha in SHADES.items()
