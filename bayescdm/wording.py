@@ -108,7 +108,7 @@ def more_than(p: float, q: float) -> str:
     if probability(p) != probability(q):
         return probability(p)
     for digits in (3, 4):
-        if round(p, digits) > round(q, digits):
+        if _written(p, digits) > _written(q, digits):
             return f"{_bare(p, digits)} against {_bare(q, digits)}"
     return "by less than .0001"
 
@@ -116,13 +116,18 @@ def more_than(p: float, q: float) -> str:
 def _on_its_side(p: float, holds: Callable[[float], bool]) -> str:
     """A probability with the fewest of 2 to 4 digits whose rounded value `holds`; empty where none does."""
     for digits in (2, 3, 4):
-        shown = round(p, digits)
+        shown = _written(p, digits)
         # Two digits are written as elsewhere, where what is below .01 or above .99 is an inequality.
         inequality = digits == 2 and not 0.01 <= p <= 0.99
         ends = (0.99, 1.0) if p > 0.5 else (0.0, 0.01)
         if all(map(holds, ends)) if inequality else holds(shown) and 0 < shown < 1:
             return probability(p) if digits == 2 else _bare(p, digits)
     return ""
+
+
+def _written(p: float, digits: int) -> float:
+    """The value of a number as written: NumPy rounds 0.855 up where its decimal form goes down."""
+    return float(f"{p:.{digits}f}")
 
 
 def _bare(p: float, digits: int | None = None) -> str:

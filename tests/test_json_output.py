@@ -9,10 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import studies
 import typer
 import xarray as xr
+from conftest import FITTED
 from typer.testing import CliRunner
 
 from bayescdm import cli
@@ -49,6 +51,11 @@ def there(known_fit, tmp_path_factory):
     with_likelihood(known_fit(500)).save(folder / "other.nc")
     table = "backbone,family,variant,params,x,y,z\nfresh,N,,,40,-,45\nfresh,N,,,40,-,45\n"
     (folder / "mine.csv").write_text(table)
+    sizes = [(b, v, s) for b in [*FITTED, "f-other"] for v in (3e4, 1e5) for s in (128, 256, 512, 1024)]
+    losses = pd.DataFrame(sizes, columns=["backbone", "volume", "batch_size"])
+    optimum = np.log2(losses["volume"]) / 2 + losses["backbone"].factorize()[0] / 9
+    losses["loss"] = 2 + 0.01 * (np.log2(losses["batch_size"]) - 1 - optimum) ** 2
+    losses.to_csv(folder / "losses.csv", index=False)
     (folder / "other.csv").write_text(
         "backbone,family,variant,params,x,y,z\nfresh,N,,,40,-,45\nf,F,,7B,40,-,45\n"
     )
@@ -102,6 +109,8 @@ COMMANDS = {
         "OUT/all.json",
     ),
     "validate": ("validate", "study", "--by", "backbone", "--out", "OUT/validation"),
+    "batch": ("batch", "fit.nc", "losses.csv", "--volume", "1M"),
+    "batch --compare": ("batch", "fit.nc", "losses.csv", "--compare"),
     "loss": ("loss", "chinchilla", "--point"),
     "allocate": ("allocate", "--flops", "1e21", "--preset", "chinchilla", "--size", "7B"),
 }

@@ -180,6 +180,9 @@ def test_requests_that_cannot_be_met_are_one_line(simulated_fit, losses):
         cdm.fit_batch_size(simulated_fit, two)
     with pytest.raises(RequestError, match="four at least"):
         cdm.compare_batch_predictors(simulated_fit, losses[losses["backbone"].isin(TUNED[:3])])
+    exact = losses.assign(loss=2 + 0.01 * np.log2(losses["batch_size"] / 1024) ** 2)
+    with pytest.raises(RequestError, match="every optimum is 1024 exactly"):
+        cdm.fit_batch_size(simulated_fit, exact)
     with pytest.raises(RequestError, match="not simulated"):
         cdm.simulate_batch_losses(cdm.load_study("open-vlm"))
 

@@ -86,6 +86,7 @@ def test_a_sentence_on_practical_equality_does_not_contradict_itself(threshold, 
 
 
 @given(THRESHOLDS, OFF, OFF)
+@example(0.855, 0.015625, 0.0)
 def test_sentences_on_who_is_told_apart_do_not_contradict_themselves(threshold, below, above):
     better, worse = min(1.0, threshold + above), threshold - below
     assume(worse < threshold)

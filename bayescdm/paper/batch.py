@@ -382,7 +382,7 @@ def fit_batch_size(
     ------
     InputError, NotFoundError, RequestError
         As for `optimal_batches`; a backbone is not known; fewer than three backbones or five optima that are
-        no mere bounds.
+        no mere bounds; or all of these are one number, which leaves no spread to learn.
 
     Notes
     -----
@@ -412,6 +412,11 @@ def fit_batch_size(
         raise RequestError(
             f"{len(used)} optima inside the tested batch sizes, of {used['backbone'].nunique()} backbones: "
             "five of three at least are needed; test more batch sizes"
+        )
+    if np.ptp(used["log2_batch"]) < 1e-9:
+        raise RequestError(
+            f"every optimum is {2 ** used['log2_batch'].iloc[0]:.6g} exactly: figures without any spread "
+            "do not say how far the next one may lie; give measured losses"
         )
     x = _of_points(fit, used, predictor, draws)
     return _posterior(fit, used, x, predictor, seed, simulated=bool(losses.attrs.get("simulated", 0)))
