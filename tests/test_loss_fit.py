@@ -166,6 +166,15 @@ def test_capability_needs_components_of_the_point(capability):
         capability.predict(Z.drop(columns="PC2"))
 
 
+def test_a_backbone_beyond_the_fitted_components_is_flagged(capability, tmp_path):
+    Z = capability.study.components
+    asked = Z.iloc[[0, 0]].assign(volume=1e10).reset_index(drop=True)
+    asked.loc[1, "PC1"] = Z["PC1"].max() + 1
+    answer = load_loss_fit(capability.save(tmp_path / "fit.nc")).predict(asked)
+    assert answer.table["extrapolation"].tolist() == [False, True]
+    assert f"range of PC1       {Z['PC1'].min():.4g} to {Z['PC1'].max():.4g}" in str(answer)
+
+
 def test_questions_that_the_fit_cannot_answer_are_refused(compute, chinchilla, capability):
     table = pd.DataFrame({"params": [3e9], "volume": [1e10]})
     with pytest.raises(RequestError, match="add a column family"):

@@ -161,6 +161,9 @@ def test_capability_law_recovers_its_direction_and_rates():
     Z = study.component_scores[study.run_of_point]
     start = capability_direction(Z, log_volume, np.log(study.loss), weights)
     np.testing.assert_allclose(start, fit.parameters["w"], atol=1e-4)
+    S = study.component_scores @ fit.parameters["w"]
+    asked = fit.predict(1e10, S=[S.min(), S.max(), S.max() + 0.1])
+    assert asked.table["extrapolation"].tolist() == [False, False, True]
 
 
 def test_few_runs_make_the_bootstrap_a_hint():

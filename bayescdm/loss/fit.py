@@ -76,8 +76,11 @@ class LossFit:
 
     @property
     def scope(self) -> Scope:
-        """What the runs behind the law were."""
-        return self.study.scope
+        """What the runs were, by the capability law also the range of their backbones' components."""
+        study = self.study
+        if self.model != "loss_capability" or study.components is None:
+            return study.scope
+        return study.scope.with_ranges(study.components.loc[study.runs.index])
 
     def diagnose(self) -> Diagnosis:
         """Check convergence of every quantity of the posterior.

@@ -266,9 +266,12 @@ def fit_loss_points(
     notes = optimum_notes(best, objective, design, found, resampled=len(study.runs) if resamples else None)
     reached = sum(is_same(result.fun, best.fun) for result in direct)
     predicted = np.exp(logsumexp(design.terms @ best.x, axis=1))
+    parameters, scope = _natural(law, best.x, study), study.scope
+    if law == "capability":
+        scope = scope.with_ranges(pd.DataFrame({"S": study.component_scores @ parameters["w"]}))
     return LossPointFit(
         law=law,
-        parameters=_natural(law, best.x, study),
+        parameters=parameters,
         objective=float(best.fun),
         mae=float(np.mean(np.abs(predicted - study.loss))),
         n_points=len(log_loss),
@@ -276,7 +279,7 @@ def fit_loss_points(
         starts=starts,
         reached=reached,
         bootstrap=tables,
-        scope=study.scope,
+        scope=scope,
         notes=(*study.notes, *notes),
     )
 

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayescdm.errors import Note, RequestError
 
@@ -128,6 +129,21 @@ class Scope:
             low, high = self.ranges.get(name, (-np.inf, np.inf))
             outside = outside | (np.asarray(value) < low) | (np.asarray(value) > high)
         return outside
+
+    def with_ranges(self, predictors: pd.DataFrame) -> Scope:
+        """Return the scope with the ranges of further predictors, which then raise flags as N and D do.
+
+        Parameters
+        ----------
+        predictors : DataFrame, one column a predictor
+            Their values at the runs.
+
+        Returns
+        -------
+        Scope
+        """
+        seen = {str(name): (float(v.min()), float(v.max())) for name, v in predictors.items()}
+        return replace(self, ranges={**self.ranges, **seen})
 
     def extrapolation_note(
         self, flags: np.ndarray, where: str | None = None, what: str = "points"
