@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import itertools
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +28,7 @@ from bayescdm.modeling import ModelData, model_data
 from bayescdm.reading import load_study
 from bayescdm.sampling import (
     DEFAULTS,
+    LONGER,
     CompiledModel,
     SamplerSettings,
     compile_model,
@@ -44,6 +47,8 @@ FORMAT = 2
 MAX_R_HAT = 1.01
 MIN_ESS = 400
 PRIOR_DRAWS = 1000
+#: Sampler settings that a fit remembers; the number of cores changes no draw.
+RECORDED = ("draws", "tune", "chains", "target_accept", "thin")
 
 
 @dataclass(frozen=True)
@@ -263,6 +268,8 @@ def fit(
     Notes
     -----
     Ctrl-C while draws are made keeps those that were made, says so, and leaves the warning ``interrupted``.
+    Where the default settings leave chains unmixed, without divergences, the model is sampled once more with
+    three times the draws, of which every third is kept; note ``sampled-longer`` says so.
 
     Examples
     --------
@@ -317,21 +324,50 @@ def fit_compiled(
     -------
     Fit
     """
-    tree = compiled.sample(seed=seed, settings=sampler, progress=progress, keep_interrupted=True)
-    interrupted = interruption(tree["posterior"].to_dataset(), sampler)
+    tree, sampler, notes = _sampled(compiled, seed, sampler, progress=progress)
     for name, group in predictive_groups(compiled.model_of_data(), tree, seed=seed).items():
         tree[name] = xr.DataTree(group)
     tree["constant_data"] = constant_data(compiled.data)
     record = {
         "seed": seed,
-        "sampler": {name: getattr(sampler, name) for name in ("draws", "tune", "chains", "target_accept")},
+        "sampler": {
+            name: getattr(sampler, name) for name in ("draws", "tune", "chains", "target_accept", "thin")
+        },
         "components": len(capability.scores.columns),
         "versions": _versions(),
         **(settings or {}),
     }
     left_open = prior_dominated(tree["posterior"].to_dataset(), tree["prior"].to_dataset())
-    warned = (*interrupted, *identifiability(study), *left_open)
+    warned = (*notes, *identifiability(study), *left_open)
     return Fit(tree, study, capability, model, record, warned)
+
+
+def _sampled(
+    compiled: CompiledModel, seed: int, sampler: SamplerSettings, *, progress: bool
+) -> tuple[xr.DataTree, SamplerSettings, tuple[Note, ...]]:
+    """Draws, the settings that made them, and what is to be said of both; longer where the defaults fail."""
+    tree = compiled.sample(seed=seed, settings=sampler, progress=progress, keep_interrupted=True)
+    notes = interruption(tree["posterior"].to_dataset(), sampler)
+    if notes or dataclasses.replace(sampler, cores=None) != DEFAULTS:
+        return tree, sampler, notes
+    found = diagnose(tree["posterior"].to_dataset(), tree["sample_stats"].to_dataset())
+    # More draws of a sampler that diverges are no better draws.
+    if found.converged or found.divergences:
+        return tree, sampler, notes
+    message = (
+        f"{DEFAULTS.draws} draws a chain did not do (largest R-hat {found.max_r_hat:.4f}, smallest ESS "
+        f"{min(found.min_ess_bulk, found.min_ess_tail):.0f}): sampled again, every {LONGER.thin}rd of "
+        f"{LONGER.draws * LONGER.thin} draws is kept"
+    )
+    logging.getLogger("bayescdm").info(message)
+    longer = dataclasses.replace(LONGER, cores=sampler.cores)
+    try:
+        tree = compiled.sample(seed=seed, settings=longer, progress=progress, keep_interrupted=True)
+    except FitError:
+        # Interrupted before there were draws to speak of: the first ones are there, and say NOT CONVERGED.
+        return tree, sampler, notes
+    cut = interruption(tree["posterior"].to_dataset(), longer)
+    return tree, longer, (Note("sampled-longer", message, "note", "posterior"), *cut)
 
 
 def predictive_groups(model: pm.Model, tree: xr.DataTree, *, seed: int) -> dict[str, xr.Dataset]:

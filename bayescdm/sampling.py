@@ -24,6 +24,7 @@ from bayescdm.seeds import checked_seed, generator
 
 __all__ = [
     "DEFAULTS",
+    "LONGER",
     "CompiledModel",
     "SamplerSettings",
     "compile_model",
@@ -41,16 +42,18 @@ FEWEST_KEPT = 100
 
 @dataclass(frozen=True)
 class SamplerSettings:
-    """How NUTS is run; the defaults hold on every packaged study.
+    """How NUTS is run.
 
     Parameters
     ----------
     draws, tune, chains : int
-        Per chain, except `chains`.
+        Per chain, except `chains`; `draws` counts those that are kept.
     target_accept : float
         Acceptance that step-size adaptation aims at.
     cores : int, optional
         Chains sampled at once; the draws do not depend on it.
+    thin : int
+        One of so many draws is kept.
     """
 
     draws: int = 4000
@@ -58,9 +61,13 @@ class SamplerSettings:
     chains: int = 4
     target_accept: float = 0.98
     cores: int | None = None
+    thin: int = 1
 
 
 DEFAULTS = SamplerSettings()
+#: Where the defaults leave chains that have not mixed, without divergences: as many draws, of three times the
+#: length. The level of the rates mixes slowly in some studies, and all draws would make a large file.
+LONGER = dataclasses.replace(DEFAULTS, thin=3)
 
 
 @dataclass(frozen=True)
@@ -129,7 +136,7 @@ class CompiledModel:
         try:
             sampler = nutpie.sample(
                 compiled,
-                draws=settings.draws,
+                draws=settings.draws * settings.thin,
                 tune=settings.tune,
                 chains=settings.chains,
                 cores=settings.cores or min(settings.chains, os.cpu_count() or 1),
@@ -154,6 +161,7 @@ class CompiledModel:
         messages = groups["sample_stats"].get("divergence_message")
         if messages is not None:
             groups["sample_stats"]["divergence_message"] = messages.where(messages.notnull(), "")
+        groups = {name: _thinned(group, settings.thin) for name, group in groups.items()}
         return xr.DataTree.from_dict(complete_draws(groups, settings))
 
     def refit(self, **arrays: np.ndarray) -> CompiledModel:
@@ -210,6 +218,18 @@ def compile_model(build: Callable[[Any], pm.Model], data: Any) -> CompiledModel:
         warnings.filterwarnings("ignore", category=UserWarning, module="pytensor|numba")
         compiled = nutpie.compile_pymc_model(model, backend="numba")
     return CompiledModel(build, data, model, compiled)
+
+
+def _thinned(group: xr.Dataset, thin: int) -> xr.Dataset:
+    """Every `thin`-th draw of a group; a divergence among those in between counts as one of the kept draw."""
+    if thin == 1:
+        return group
+    kept = group.isel(draw=slice(thin - 1, None, thin))
+    kept = kept.assign_coords(draw=np.arange(kept.sizes["draw"]))
+    if "diverging" in group:
+        whole = group["diverging"].isel(draw=slice(thin * kept.sizes["draw"]))
+        kept["diverging"] = whole.coarsen(draw=thin).max().astype(bool).assign_coords(draw=kept["draw"])
+    return kept
 
 
 def complete_draws(groups: dict[str, xr.Dataset], asked: SamplerSettings) -> dict[str, xr.Dataset]:

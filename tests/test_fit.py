@@ -1,6 +1,7 @@
 """A fit holds what it says, converges on published figures, and comes back from disk to the bit."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,8 +9,9 @@ import pytest
 import xarray as xr
 
 import bayescdm as cdm
-from bayescdm.errors import BayesCDMError, RequestError
-from bayescdm.fit import diagnose, fit_compiled, summarise
+from bayescdm.errors import BayesCDMError, FitError, RequestError
+from bayescdm.fit import _sampled, diagnose, fit_compiled, summarise
+from bayescdm.sampling import DEFAULTS
 
 GROUPS = {
     "posterior",
@@ -34,6 +36,53 @@ def test_open_vlm_converges_with_default_settings(open_vlm_compiled, open_vlm_fi
     assert diagnosis.max_r_hat < 1.01, str(diagnosis)
     assert min(diagnosis.min_ess_bulk, diagnosis.min_ess_tail) > 400, str(diagnosis)
     assert diagnosis.converged and not diagnosis.notes
+
+
+class KnownSampler:
+    """Draws that mix as asked where a compiled model would sample; remembers the settings."""
+
+    def __init__(self, *mixed, divergences=0):
+        self.mixed, self.divergences, self.asked = list(mixed), divergences, []
+
+    def sample(self, *, settings, **_):
+        self.asked.append(settings)
+        shape = (settings.chains, settings.draws)
+        mixed = self.mixed.pop(0)
+        if mixed is None:
+            raise FitError("interrupted after 12 draws")
+        x = np.random.default_rng(0).normal(size=shape) + (0 if mixed else np.arange(4)[:, None])
+        diverging = np.arange(shape[0] * shape[1]).reshape(shape) < self.divergences
+        groups = {"posterior": {"x": x}, "sample_stats": {"diverging": diverging}}
+        return xr.DataTree.from_dict(
+            {
+                name: xr.Dataset({key: (("chain", "draw"), value) for key, value in values.items()})
+                for name, values in groups.items()
+            }
+        )
+
+
+def test_chains_that_did_not_mix_are_sampled_longer_and_the_fit_says_so():
+    sampler = KnownSampler(False, True)
+    tree, settings, notes = _sampled(sampler, 1, DEFAULTS, progress=False)
+    assert [asked.thin for asked in sampler.asked] == [1, 3] and settings.thin == 3
+    assert tree["posterior"].sizes["draw"] == DEFAULTS.draws
+    assert [note.code for note in notes] == ["sampled-longer"] and "every 3rd of 12000" in notes[0].message
+
+
+@pytest.mark.parametrize(
+    ("sampler", "settings"),
+    [
+        (KnownSampler(True), DEFAULTS),
+        (KnownSampler(False, divergences=1), DEFAULTS),
+        (KnownSampler(False), replace(DEFAULTS, draws=5000)),
+        (KnownSampler(False, None), DEFAULTS),
+    ],
+    ids=["mixed", "diverging", "settings of the user's", "interrupted"],
+)
+def test_other_draws_are_kept_as_they_are(sampler, settings):
+    tree, used, notes = _sampled(sampler, 1, settings, progress=False)
+    assert not sampler.mixed and used == settings and not notes
+    assert tree["posterior"].sizes["draw"] == settings.draws
 
 
 def test_transfer_rate_agrees_with_least_squares(open_vlm_fit):

@@ -13,6 +13,7 @@ import xarray as xr
 from bayescdm.errors import FitError
 from bayescdm.sampling import (
     SamplerSettings,
+    _thinned,
     compile_model,
     complete_draws,
     interruption,
@@ -121,6 +122,22 @@ def test_few_draws_that_were_asked_for_are_no_interruption(caplog):
     assert complete_draws(groups, asked) is groups
     assert interruption(groups["posterior"], asked) == ()
     assert not caplog.records
+
+
+def test_thinned_draws_keep_every_divergence():
+    groups = chains_of([12, 12])
+    groups["sample_stats"]["diverging"][1, 4] = True
+    kept = {name: _thinned(group, 3) for name, group in groups.items()}
+    np.testing.assert_array_equal(kept["posterior"]["x"], groups["posterior"]["x"][:, 2::3])
+    assert kept["sample_stats"]["diverging"].to_numpy().tolist() == [[False] * 4, [False, True, False, False]]
+    assert list(kept["posterior"]["draw"]) == [0, 1, 2, 3]
+
+
+def test_settings_that_thin_keep_the_draws_of_the_whole_run(open_vlm_compiled):
+    compiled = open_vlm_compiled[2]
+    whole = compiled.sample(seed=7, settings=replace(SHORT, draws=60))["posterior"].to_dataset()
+    kept = compiled.sample(seed=7, settings=replace(SHORT, draws=20, thin=3))["posterior"].to_dataset()
+    np.testing.assert_array_equal(kept["P0"], whole["P0"][:, 2::3])
 
 
 def interrupt_after(seconds):
