@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,6 +53,9 @@ NETCDF_ATTRIBUTES = {
     *("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_FillValue", "dtype"),
     *("_Netcdf4Coordinates", "_Netcdf4Dimid", "coordinates"),
 }
+#: What a file says of itself as a whole, and what may stand beside a group: coordinates without a dimension.
+FILE_ATTRIBUTES = {"program", "record", "sha256", "_NCProperties"}
+GROUP_ATTRIBUTES = {"coordinates"}
 #: How NetCDF names an array that stands for a dimension and holds nothing.
 BARE_DIMENSION = b"This is a netCDF dimension but not a netCDF variable"
 #: Positions into labels, which a wrong file could point anywhere: name, dimension of the labels.
@@ -186,8 +190,9 @@ def read_fit_file(path: str | Path, *, program: str, version: int) -> tuple[xr.D
         raise FitError(f"{path}: no such file")
     with parsing(path, "cannot be read as a fit; is it whole?"):
         _check_file(path, program)
-        # Loaded and closed: an open file could be neither deleted nor saved over.
-        with xr.open_datatree(path, engine="h5netcdf") as tree:
+        # Loaded and closed: an open file could be neither deleted nor saved over. And what decoding would
+        # warn of is decided here: the layout above, every number and label by the checksum.
+        with warnings.catch_warnings(action="ignore"), xr.open_datatree(path, engine="h5netcdf") as tree:
             tree = tree.load()
     with parsing(path, "its record is damaged"):
         record = json.loads(tree.attrs["record"], parse_constant=_refuse_constant)
@@ -237,12 +242,23 @@ def _check_file(path: Path, program: str) -> None:
         if written_by != program:
             kind = f"is a fit of '{written_by}'" if written_by in PROGRAMS else "was not written by bayescdm"
             raise FitError(f"{kind}; a fit of '{program}' is needed")
+        _check_attributes(file, FILE_ATTRIBUTES, "the file")
         for name in file:
             group = _own(file, name)
             if not isinstance(group, h5py.Group):
-                raise FitError(f"'{name:.80}' stands outside the groups of draws, which a fit has not")
+                raise FitError(f"{_quoted(name)} stands outside the groups of draws, which a fit has not")
+            _check_attributes(group, GROUP_ATTRIBUTES, _quoted(name))
+            _check_coordinates(group, group, _quoted(name))
             for variable in group:
-                _check_array(_own(group, variable), f"{name:.80}/{variable:.80}")
+                array, where = _own(group, variable), _quoted(f"{name}/{variable}")
+                _check_array(array, where)
+                _check_decoding(array, where)
+                _check_coordinates(array, group, where)
+
+
+def _quoted(name: str) -> str:
+    """Return a name that a stranger chose as it may be printed: short, and without what moves the cursor."""
+    return repr(name[:160])
 
 
 def _own(group: h5py.Group, name: str) -> h5py.Group | h5py.Dataset:
@@ -250,8 +266,14 @@ def _own(group: h5py.Group, name: str) -> h5py.Group | h5py.Dataset:
     import h5py
 
     if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-        raise FitError(f"'{name:.80}' is a link, which a fit has not")
+        raise FitError(f"{_quoted(name)} is a link, which a fit has not")
     return group[name]
+
+
+def _check_attributes(thing: h5py.Group | h5py.Dataset, known: set[str], where: str) -> None:
+    others = sorted(set(thing.attrs) - known)
+    if others:
+        raise FitError(f"{where} has an attribute {_quoted(others[0])}, which a fit has not")
 
 
 def _check_array(array: h5py.Group | h5py.Dataset, where: str) -> None:
@@ -259,19 +281,38 @@ def _check_array(array: h5py.Group | h5py.Dataset, where: str) -> None:
     import h5py
 
     if not isinstance(array, h5py.Dataset):
-        raise FitError(f"'{where}' is a group inside a group, which a fit has not")
+        raise FitError(f"{where} is a group inside a group, which a fit has not")
     if array.dtype.kind not in NUMBERS and h5py.check_string_dtype(array.dtype) is None:
-        raise FitError(f"'{where}' is of type {array.dtype}, neither numbers nor text")
+        raise FitError(f"{where} is of type {array.dtype}, neither numbers nor text")
     if array.is_virtual or array.external:
-        raise FitError(f"'{where}' is kept outside the file")
-    others = sorted(set(array.attrs) - NETCDF_ATTRIBUTES)
-    if others:
-        raise FitError(f"'{where}' has an attribute '{others[0]:.80}', which a fit has not")
-    if array.attrs.get("NAME", b"").startswith(BARE_DIMENSION):
+        raise FitError(f"{where} is kept outside the file")
+    _check_attributes(array, NETCDF_ATTRIBUTES, where)
+    name = array.attrs.get("NAME", b"")
+    if not isinstance(name, bytes):
+        raise FitError(f"{where} has an attribute 'NAME' that is not what NetCDF writes there")
+    if name.startswith(BARE_DIMENSION):
         return
     declared = array.size * array.id.get_type().get_size()
     if declared > array.id.get_storage_size():
-        raise FitError(f"'{where}' declares {declared} bytes and holds {array.id.get_storage_size()}")
+        raise FitError(f"{where} declares {declared} bytes and holds {array.id.get_storage_size()}")
+    if array.ndim and not {"CLASS", "DIMENSION_LIST"} & set(array.attrs):
+        raise FitError(f"{where} does not say what its dimensions are")
+
+
+def _check_decoding(array: h5py.Dataset, where: str) -> None:
+    """Refuse what would have the numbers read as others: of these, a fit marks NaN and booleans alone."""
+    fill = np.asarray(array.attrs.get("_FillValue", np.nan))
+    if fill.dtype.kind != "f" or fill.size != 1 or not np.isnan(fill).all():
+        raise FitError(f"{where} has an attribute '_FillValue' other than NaN, which a fit has not")
+    if "dtype" in array.attrs and (str(array.attrs["dtype"]) != "bool" or array.dtype != np.int8):
+        raise FitError(f"{where} has an attribute 'dtype' that makes something else of its numbers")
+
+
+def _check_coordinates(thing: h5py.Group | h5py.Dataset, group: h5py.Group, where: str) -> None:
+    """Refuse coordinates that are not there."""
+    names = thing.attrs.get("coordinates", "")
+    if not isinstance(names, str) or not set(names.split()) <= set(group):
+        raise FitError(f"{where} has an attribute 'coordinates' that names no arrays of its group")
 
 
 # --- labels -----------------------------------------------------------------------------------------

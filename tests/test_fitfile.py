@@ -7,6 +7,7 @@ import re
 import resource
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import h5py
@@ -282,12 +283,23 @@ def outside_groups(file):
     file.create_dataset("loose", data=np.zeros(3))
 
 
-def code_like(file):
-    file["posterior/A"].attrs["__reduce__"] = "os.system('touch owned')"
+def attribute(where, name, value):
+    def change(file):
+        file[where].attrs[name] = value
+
+    return change
 
 
-def other_numbers(file):
-    file["posterior/A"].attrs["scale_factor"] = 10.0
+def dimension_named_otherwise(file):
+    del file["posterior/A"].attrs["DIMENSION_LIST"]
+
+
+def name_of_several_lines(file):
+    file["posterior"].create_dataset("one\ntwo\x1b[2J", data=np.zeros(1))
+
+
+def name_of_a_group_of_several_lines(file):
+    file["posterior"].create_group("one\ntwo\x1b[2J")
 
 
 def other_values(file):
@@ -307,15 +319,118 @@ def other_values(file):
         (references, "'posterior/objects' is of type object"),
         (compound, "'posterior/objects' is of type"),
         (outside_groups, "'loose' stands outside the groups"),
-        (code_like, "'posterior/A' has an attribute '__reduce__'"),
-        (other_numbers, "'posterior/A' has an attribute 'scale_factor'"),
+        (dimension_named_otherwise, "'posterior/A' does not say what its dimensions are"),
+        (name_of_several_lines, r"'posterior/one\ntwo\x1b[2J' does not say what its dimensions are"),
+        (name_of_a_group_of_several_lines, r"'posterior/one\ntwo\x1b[2J' is a group inside a group"),
+        (
+            attribute("posterior/A", "__reduce__", "os.system('x')"),
+            "'posterior/A' has an attribute '__reduce__'",
+        ),
+        (attribute("posterior/A", "scale_factor", 10.0), "'posterior/A' has an attribute 'scale_factor'"),
+        (attribute("posterior/A", "two\nlines", 1), r"'posterior/A' has an attribute 'two\nlines'"),
+        (attribute("posterior", "scale_factor", 10.0), "'posterior' has an attribute 'scale_factor'"),
+        (attribute("/", "coordinates", "A"), "the file has an attribute 'coordinates'"),
+        (attribute("posterior/A", "_FillValue", [1.0, 2.0]), "an attribute '_FillValue' other than NaN"),
+        (attribute("posterior/A", "_FillValue", "x"), "an attribute '_FillValue' other than NaN"),
+        (attribute("posterior/family", "_FillValue", "F"), "an attribute '_FillValue' other than NaN"),
+        (attribute("posterior/A", "dtype", "bool"), "'posterior/A' has an attribute 'dtype' that makes"),
+        (attribute("sample_stats/diverging", "dtype", "object"), "has an attribute 'dtype' that makes"),
+        (
+            attribute("posterior/A", "coordinates", "nowhere"),
+            "'coordinates' that names no arrays of its group",
+        ),
+        (attribute("posterior/A", "coordinates", 3), "'coordinates' that names no arrays of its group"),
+        (attribute("posterior", "coordinates", "nowhere"), "'coordinates' that names no arrays of its group"),
+        (
+            attribute("posterior/A", "NAME", 3),
+            "'posterior/A' has an attribute 'NAME' that is not what NetCDF",
+        ),
         (other_values, "does not hold what was written"),
     ],
 )
 def test_hostile_layouts_are_refused(copy, change, reason):
     with h5py.File(copy, "a") as file:
         change(file)
-    assert reason in refusal(copy)
+    with warnings.catch_warnings(action="error"):
+        assert reason in refusal(copy)
+
+
+def test_what_decoding_would_warn_of_is_left_to_the_checksum(copy, monkeypatch):
+    """As when another version of xarray looks at what the check of the layout lets pass."""
+    opened = xr.open_datatree
+
+    def warned(*arguments, **options):
+        warnings.warn("variable 'A' is odd", xr.SerializationWarning, stacklevel=2)
+        return opened(*arguments, **options)
+
+    monkeypatch.setattr(xr, "open_datatree", warned)
+    with warnings.catch_warnings(action="error"):
+        cdm.load_fit(copy)
+
+
+def test_coordinates_without_a_dimension_come_back(known_fit, tmp_path):
+    fit = known_fit(draws=10)
+    sizes = ("family", [1.0, 2.0])
+    fit.draws["posterior"] = xr.DataTree(fit.posterior.assign_coords(size=sizes, moment=3.0))
+    assert cdm.load_fit(fit.save(tmp_path / "fit.nc")).posterior.identical(fit.posterior)
+
+
+def other_version(file):
+    file.attrs["record"] = file.attrs["record"].replace('"format": 2', '"format": 99')
+
+
+def other_program(file):
+    file.attrs["program"] = "bayescdm loss"
+
+
+def wrong_dimensions(file):
+    del file["posterior/A"].attrs["DIMENSION_LIST"]
+    file["posterior/A"].dims[0].attach_scale(file["posterior/draw"])
+
+
+def test_commands_refuse_each_kind_of_file_in_one_line(saved, tmp_path):
+    """One process for all: what each writes to stderr, warnings and libraries in C included, is counted."""
+    changes = {
+        "huge shapes": huge,
+        "wrong dimensions": wrong_dimensions,
+        "code-like attributes": attribute("posterior/A", "__reduce__", "os.system('x')"),
+        "several fill values": attribute("posterior/A", "_FillValue", [1.0, 2.0]),
+        "another type": attribute("posterior/A", "dtype", "bool"),
+        "coordinates": attribute("posterior/A", "coordinates", "nowhere"),
+        "unlabelled": name_of_several_lines,
+        "version": other_version,
+        "program": other_program,
+    }
+    whole = saved.read_bytes()
+    paths = {name: tmp_path / f"{name}.nc" for name in [*changes, "no NetCDF", "truncated", "empty"]}
+    for name, change in changes.items():
+        paths[name].write_bytes(whole)
+        with h5py.File(paths[name], "a") as file:
+            change(file)
+    paths["no NetCDF"].write_text("not a fit\n" * 1000)
+    paths["truncated"].write_bytes(whole[: len(whole) // 2])
+    paths["empty"].touch()
+    code = (
+        "import sys\n"
+        "from bayescdm.cli import app\n"
+        "for path in sys.argv[1:]:\n"
+        "    try: app(['predict', path, '--volume', '1M', '--recipe', 'wide'])\n"
+        "    except SystemExit as end: print(end.code)\n"
+        "    print('--', file=sys.stderr, flush=True)\n"
+    )
+    seen = subprocess.run(
+        [sys.executable, "-c", code, *paths.values()], capture_output=True, text=True, check=True
+    )
+    assert seen.stdout.splitlines() == ["1"] * len(paths)
+    told = seen.stderr.split("--\n")[:-1]
+    for path, lines in zip(paths.values(), told, strict=True):
+        (line,) = lines.splitlines()
+        assert line.startswith(f"{path}: "), line
+    # And as users run it, in a process of its own.
+    run = [sys.executable, "-m", "bayescdm", "predict", paths["several fill values"], "--volume", "1M"]
+    alone = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert (alone.returncode, alone.stdout) == (1, "")
+    assert alone.stderr == told[list(paths).index("several fill values")]
 
 
 def moved(group, name, dims):
