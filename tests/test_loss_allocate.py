@@ -1,5 +1,7 @@
 """Allocation finds the split of least loss, flags extrapolation and refuses what the law does not say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -46,6 +48,13 @@ def test_marginal_gains_balance_and_the_budget_is_spent(flops):
     data_gain = law.beta * law.B / D**law.beta
     assert law.alpha * law.A / N**law.alpha == pytest.approx(data_gain, rel=1e-9, abs=0)
     assert pytest.approx(flops, rel=1e-12) == 6 * N[0] * D[0]
+
+
+def test_figures_stand_below_each_other_however_long_the_metric_is_called():
+    law = replace(with_draws(), scope=replace(CHINCHILLA_SCOPE, metric="multimodal training loss"))
+    lines = [line for line in str(allocate(1e21, law)).splitlines() if "   [" in line]
+    assert any(line.startswith("multimodal training loss") for line in lines)
+    assert len({line.index("   [") for line in lines}) == 1
 
 
 def test_curve_spends_the_budget_at_every_size_and_is_lowest_at_the_optimum():

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -183,8 +184,8 @@ def test_sliders_work_from_the_keyboard(page):
 
 
 @pytest.mark.parametrize(("typed", "why"), [
-    ("many", "is not an absolute count"), ("7", "is not an absolute count"),
-    ("-1", "is not an absolute count"), ("1e30", "is beyond any count of tokens"),
+    ("many", "is not an absolute count of tokens"), ("7", "is not an absolute count of tokens"),
+    ("-1", "is not an absolute count of tokens"), ("1e30", "is beyond any count of tokens"),
 ])  # fmt: skip
 def test_a_count_that_is_refused_is_marked_and_leaves_no_result(page, typed, why):
     page.open(page.url + "#flops=1e21&params=1e9")
@@ -195,7 +196,7 @@ def test_a_count_that_is_refused_is_marked_and_leaves_no_result(page, typed, why
     )
     assert page.run("return document.querySelector('#served').getAttribute('aria-invalid')") == "true"
     assert f"{typed} {why}" in page.run("return document.querySelector('#served-hint').textContent")
-    assert shown(page, "flag") == f"No result: {typed} {why}: write 500B or 5e11."
+    assert shown(page, "flag") == f"No result: {typed} {why}: write it as 7B or 7e9."
     left = "return document.querySelectorAll('.answers td, #curve path, #curve circle').length"
     assert page.run(left) == 0
     page.run("const f = document.querySelector('#flops'); f.value = 22; f.dispatchEvent(new Event('input'))")
@@ -206,9 +207,39 @@ def test_a_count_that_is_refused_is_marked_and_leaves_no_result(page, typed, why
     )
     assert shown(page, "best-params") == before
     assert shown(page, "flag") == ""
-    page.open(page.url + f"#flops=1e21&params=1e9&served={typed}")
-    assert page.run("return document.querySelector('#served').value") == "0", "nor does a link that says so"
-    assert shown(page, "best-params") == before
+
+
+@pytest.mark.parametrize(("link", "why"), [
+    ("served=7", "7 is not an absolute count of tokens: write it as 7B or 7e9"),
+    ("served=1e30", "1e30 is beyond any count of tokens: write it as 7B or 7e9"),
+    ("params=7", "the link's params=7 is not an absolute count of parameters: write it as 7B or 7e9"),
+    ("flops=many", "the link's flops=many is no budget: write 1e21"),
+    ("law=9", "the link's law=9 is none of this page's"),
+])  # fmt: skip
+def test_a_link_is_refused_as_what_is_typed_is(page, link, why):
+    page.open(page.url + f"#{link}")
+    assert shown(page, "flag") == f"No result: {why}."
+    assert page.run("return document.querySelectorAll('.answers td, #curve path, #curve circle').length") == 0
+    typed = page.run("return document.querySelector('#served').value")
+    invalid = page.run("return document.querySelector('#served').getAttribute('aria-invalid')")
+    assert (f"served={typed}" == link) == (invalid == "true") == link.startswith("served")
+    page.run(
+        "const s = document.querySelector('#served'); s.value = '0'; s.dispatchEvent(new Event('input'));"
+        "document.querySelector('#best').click()"
+    )
+    assert shown(page, "flag") == "", "a control that is moved replaces what the link said"
+    assert shown(page, "chosen-excess") == "0.000"
+
+
+def test_a_link_is_read_with_the_suffixes_of_counts_also_in_an_open_page(page):
+    page.open(page.url + "#flops=1e22&params=2B&served=1T")
+    assert shown(page, "chosen-params") == "2B"
+    assert page.run("return document.querySelector('#served').value") == "1T"
+    page.run("location.hash = '#flops=1e22&params=3B'")
+    deadline = time.monotonic() + 20
+    while page.run("return document.querySelector('#chosen-params')?.textContent") != "3B":
+        assert time.monotonic() < deadline, "the link in an open page is not followed"
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("flops", ["1e28", "1e33", "1e12"])

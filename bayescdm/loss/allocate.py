@@ -321,6 +321,7 @@ class Allocation:
         names |= {"tokens_per_parameter": "tokens per parameter"}
         names |= {"exponent_params": "N* grows as C^", "exponent_tokens": "D* grows as C^"}
         names |= {"training_flops": "training FLOPs", "serving_flops": "serving FLOPs"}
+        widest = max(22, len(self.scope.metric))
         kind = "median" if self.law.has_draws else "value"
         lines = [
             f"{self.flops:.3g} FLOPs for {self._spent()}, {self.law.name}",
@@ -329,7 +330,7 @@ class Allocation:
         ]
         for name, row in self.optimum.iterrows():
             interval = f"   [{row.iloc[1]:.4g}, {row.iloc[2]:.4g}]" if self.law.has_draws else ""
-            lines.append(f"{names[str(name)]:<22}{row['value']:>11.4g}{interval}")
+            lines.append(f"{names[str(name)]:<{widest}}{row['value']:>11.4g}{interval}")
         if self.law.has_draws:
             lines.append(f"({kind} and interval {self.optimum.columns[1].removesuffix('_lower')})")
         text = "\n".join([*lines, "", str(self.scope), *map(str, self.notes)])
