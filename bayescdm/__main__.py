@@ -1,5 +1,16 @@
-"""Run the command line as ``python -m bayescdm``."""
+"""The program ``bayescdm``, also run as ``python -m bayescdm``."""
 
-from bayescdm.cli import app
+from bayescdm.interrupts import program_begins
 
-app(prog_name="bayescdm")
+
+def main() -> None:
+    """Import the commands and run the one that is asked for."""
+    program_begins()
+    # Only now: most of the time before a command runs goes into imports.
+    from bayescdm.cli import app
+
+    app(prog_name="bayescdm")
+
+
+if __name__ == "__main__":
+    main()

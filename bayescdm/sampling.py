@@ -152,6 +152,10 @@ class CompiledModel:
                 if not keep_interrupted:
                     sampler.cancel()
                     raise
+                # At once: ending the chains and what is made of their draws takes a while.
+                logging.getLogger("bayescdm").warning(
+                    "Ctrl-C: no more draws are made, those so far are kept; Ctrl-C again drops them"
+                )
                 tree = sampler.abort()
         except RuntimeError as error:
             reason = str(error).splitlines()[0]
@@ -260,7 +264,9 @@ def complete_draws(groups: dict[str, xr.Dataset], asked: SamplerSettings) -> dic
     several = kept[1:].max(initial=0) >= FEWEST_KEPT
     chains = int(kept[1:].argmax()) + 2 if several else 1
     if kept[chains - 1] < FEWEST_KEPT:
-        raise FitError(f"interrupted after {lengths.sum()} draws: too few to keep; nothing was kept")
+        raise FitError(
+            f"interrupted after {lengths.sum()} draws: too few to keep; nothing was kept, fit again"
+        )
     draws = int(lengths[longest_first[chains - 1]])
     chosen = np.sort(longest_first[:chains])
     return {
@@ -288,7 +294,7 @@ def interruption(posterior: xr.Dataset, asked: SamplerSettings) -> tuple[Note, .
         return ()
     message = (
         f"sampling was interrupted: {draws} draws of {chains} chains are kept, of {asked.draws} draws of "
-        f"{asked.chains} chains asked for"
+        f"{asked.chains} chains asked for; where they are too few, NOT CONVERGED is said; fit again for all"
     )
     note = Note("interrupted", message, "warning", "posterior")
     logging.getLogger("bayescdm").warning(str(note))

@@ -12,12 +12,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import studies
+import typer
 from typer.testing import CliRunner
 
 import bayescdm as cdm
 from bayescdm import cli
 from bayescdm.errors import Note
 from bayescdm.fit import load_fit
+from bayescdm.interrupts import program_begins
 from bayescdm.sampling import SamplerSettings
 
 FITS = importlib.import_module("bayescdm.fit")
@@ -56,6 +58,65 @@ def test_ctrl_c_while_a_fit_is_drawn_writes_what_there_is_and_says_so(
     later = run("predict", "fit.nc", "--volume", "1.2M", "--json")
     assert later.exit_code == result.exit_code
     assert line in json.loads(later.stdout)["facts"]["warnings"]
+
+
+WHILE_SAMPLING = """
+import os, signal, sys, threading
+import nutpie
+from bayescdm.__main__ import main
+begin = nutpie.sample
+def sample(*arguments, **options):
+    threading.Timer(4, os.kill, (os.getpid(), signal.SIGINT)).start()
+    return begin(*arguments, **options)
+nutpie.sample = sample
+sys.argv[0] = "bayescdm"
+main()
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_a_process_of_its_own_is_heard_first_and_then_what_was_kept(tmp_path):
+    """Nothing is replaced; the signal comes four seconds into the sampling."""
+    out = tmp_path / "fit.nc"
+    asked = ["fit", "open-vlm", "--out", out, "--draws", "1000000", "--tune", "50", "--chains", "2"]
+    run = [sys.executable, "-c", WHILE_SAMPLING, *asked]
+    seen = subprocess.run(run, capture_output=True, text=True, check=False)
+    heard, kept, *rest = seen.stderr.splitlines()
+    assert heard.startswith("Ctrl-C: no more draws are made")
+    assert "draws of 2 chains are kept" in kept and kept.endswith("fit again for all")
+    assert not any("Traceback" in line for line in rest)
+    assert f"written to {out}" in seen.stdout
+    assert seen.returncode == (3 if "NOT CONVERGED" in seen.stderr.replace(kept, "") else 0)
+    (note,) = [note for note in load_fit(out).notes if note.code == "interrupted"]
+    assert note.message in kept
+
+
+@pytest.mark.parametrize("module", ["typer", "pandas"])
+def test_ctrl_c_while_the_program_is_imported_is_one_line(tmp_path, module):
+    """The signal comes in the middle of an import that would make of it whatever it likes."""
+    (tmp_path / f"{module}.py").write_text(
+        "import os, signal\n"
+        "try: os.kill(os.getpid(), signal.SIGINT); [None for _ in range(1000)]\n"
+        "except BaseException as error: raise ImportError('odd') from error\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    run = [sys.executable, "-m", "bayescdm", "check", "open-vlm"]
+    env = os.environ | {"PYTHONPATH": path}
+    seen = subprocess.run(run, env=env, capture_output=True, text=True, check=False)
+    assert (seen.returncode, seen.stdout) == (130, "")
+    assert seen.stderr == "stopped: nothing was written\n"
+
+
+def test_ctrl_c_stays_ignored_where_it_was_and_is_an_exception_in_a_command(monkeypatch):
+    monkeypatch.setattr(cli.frame.typer.core.TyperGroup, "invoke", lambda *_: signal.getsignal(signal.SIGINT))
+    command, usual = typer.main.get_command(cli.app), signal.getsignal(signal.SIGINT)
+    try:
+        for before, during in [(signal.SIG_IGN, signal.SIG_IGN), (usual, usual)]:
+            signal.signal(signal.SIGINT, before)
+            program_begins()
+            assert command.invoke(None) is during
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 def test_ctrl_c_before_any_draw_writes_nothing(run, tmp_path, monkeypatch):

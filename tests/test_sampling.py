@@ -159,7 +159,23 @@ def test_ctrl_c_keeps_the_draws_so_far_and_says_so(open_vlm_compiled, caplog):
     (note,) = interruption(posterior, ENDLESS)
     assert (note.code, note.severity) == ("interrupted", "warning")
     assert f"{posterior.sizes['draw']} draws" in note.message and "1000000" in note.message
-    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    heard, kept = caplog.records
+    assert {heard.levelno, kept.levelno} == {logging.WARNING}
+    assert heard.getMessage().startswith("Ctrl-C: no more draws are made, those so far are kept")
+    assert "NOT CONVERGED" in kept.getMessage() and kept.getMessage().endswith("fit again for all")
+
+
+def test_a_second_ctrl_c_drops_the_draws(open_vlm_compiled, monkeypatch, caplog):
+    class Sampler:
+        def wait(self):
+            raise KeyboardInterrupt
+
+        abort = wait
+
+    monkeypatch.setattr("nutpie.sample", lambda *_, **__: Sampler())
+    with pytest.raises(KeyboardInterrupt):
+        open_vlm_compiled[2].sample(seed=1, settings=ENDLESS, keep_interrupted=True)
+    assert "Ctrl-C again drops them" in caplog.text
 
 
 def test_ctrl_c_ends_what_does_not_want_part_of_the_draws(open_vlm_compiled):

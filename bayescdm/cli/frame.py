@@ -11,12 +11,9 @@ import typer
 from typer.core import TyperGroup
 
 from bayescdm.errors import BayesCDMError
+from bayescdm.interrupts import STOPPED, command_begins
 
 __all__ = ["Commands", "app"]
-
-
-#: Exit status when Ctrl-C ended a command, as shells count it.
-STOPPED = 130
 
 
 class Commands(TyperGroup):
@@ -32,6 +29,7 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command; no traceback for a mistake in the input, a file that cannot be used, or Ctrl-C."""
         try:
+            command_begins()
             return super().invoke(ctx)
         except BayesCDMError as error:
             typer.echo(str(error), err=True)
