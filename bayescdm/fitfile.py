@@ -35,6 +35,7 @@ __all__ = [
     "check_agreement",
     "checked_name",
     "parsing",
+    "program_of",
     "read_fit_file",
     "write_fit_file",
 ]
@@ -205,6 +206,27 @@ def read_fit_file(path: str | Path, *, program: str, version: int) -> tuple[xr.D
             for variable, attrs in attributes.items():
                 (groups[name][variable] if variable else groups[name]).attrs = attrs
         return xr.DataTree.from_dict(groups), record
+
+
+def program_of(path: str | Path) -> str | None:
+    """Tell which program wrote a file; None for one that is missing or no file of fits.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Returns
+    -------
+    str or None
+    """
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            written_by = file.attrs.get("program")
+            return written_by if written_by in PROGRAMS else None
+    except OSError:
+        return None
 
 
 @contextmanager

@@ -1,19 +1,14 @@
 """Commands loss and allocate: what is asked is answered with its scope, what cannot be is refused."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import xarray as xr
 from typer.testing import CliRunner
 
 from bayescdm import cli
-from bayescdm.cli.loss import _what_reads
 from bayescdm.loss.components import with_capability
-from bayescdm.loss.fit import LossFit
-from bayescdm.loss.logs import prepare_logs
 from bayescdm.loss.packaged import chinchilla_points, openclip_points
 from bayescdm.loss.scope import CHINCHILLA_SCOPE
 from bayescdm.loss.simulate import simulate_losses
@@ -23,25 +18,6 @@ from bayescdm.loss.simulate import simulate_losses
 def run():
     runner = CliRunner()
     return lambda *arguments: runner.invoke(cli.app, list(arguments))
-
-
-@pytest.mark.parametrize(("model", "told"), [
-    ("loss_compute", "; `bayescdm allocate --flops 1e21 --fit fit.nc --family 'Falcon3'` reads it"),
-    ("loss_compute_pooled", "; `bayescdm allocate --flops 1e21 --fit fit.nc` reads it"),
-    ("loss_capability", ""), ("contrastive_power", ""),
-])  # fmt: skip
-def test_a_saved_fit_names_a_command_only_if_it_is_one_that_takes_it(model, told):
-    study = prepare_logs(simulate_losses("compute", log_every=500))
-    if model == "contrastive_power":
-        study = openclip_points()
-    dims, extra = ("chain", "draw"), {"loss_compute": "family", "loss_capability": "component"}.get(model)
-    labels = {"family": study.families, "component": ["PC1", "PC2"]}
-    shape = (2, 50) if extra is None else (2, 50, len(labels[extra]))
-    names = ("A", "B", "E", "alpha", "beta")
-    constants = {name: (dims if extra is None else (*dims, extra), np.ones(shape)) for name in names}
-    posterior = xr.Dataset(constants, {} if extra is None else {extra: labels[extra]})
-    tree = xr.DataTree.from_dict({"posterior": posterior})
-    assert _what_reads(LossFit(tree, study, model), Path("fit.nc")) == told
 
 
 @pytest.fixture

@@ -153,7 +153,27 @@ def test_command_saves_a_fit_that_allocation_refuses(fit, tmp_path, monkeypatch)
     monkeypatch.setattr(mixed_modal, "fit_mixed_modal", lambda study, **_: fit)
     path = tmp_path / "mixed.nc"
     told = CliRunner().invoke(cli.app, ["loss", "mixed-modal", "--out", str(path)])
-    assert f"saved to {path}; load_mixed_modal_fit of bayescdm.loss.mixed_modal reads it" in told.stdout
+    asked = "first,second,params,volume_first,volume_second"
+    advice = f"saved to {path}; `bayescdm loss {path} --at POINTS.csv` predicts (columns {asked})"
+    assert advice in told.stdout
+    (tmp_path / "points.csv").write_text(f"{asked}\nimage,text,1.3B,20B,2e10\n")
+    predicted = CliRunner().invoke(
+        cli.app, ["loss", str(path), "--at", str(tmp_path / "points.csv"), "--json"]
+    )
+    answer = json.loads(predicted.stdout)
+    asked_of_fit = pd.DataFrame([["image", "text", 1.3e9, 2e10, 2e10]], columns=asked.split(","))
+    expected = fit.interaction(asked_of_fit).table.to_dict("records")
+    assert answer["predictions"] == expected
+    assert answer["scope"]["metric"] == fit.study.scope.metric
+    (tmp_path / "points.csv").write_text(f"{asked}\nimage,text,1.3B,20B,\n")
+    for arguments, fault in (
+        (["--at", str(tmp_path / "points.csv")], "points.csv, row 2, column 'volume_second': value ''"),
+        (["--at", str(tmp_path / "points.csv"), "--kind", "run"], "--kind run"),
+    ):
+        refused = CliRunner().invoke(cli.app, ["loss", str(path), *arguments])
+        assert refused.exit_code == 1
+        assert refused.stderr.startswith(fault)
+        assert len(refused.stderr.splitlines()) == 1
     refused = CliRunner().invoke(cli.app, ["allocate", "--flops", "1e21", "--fit", str(path)])
     assert refused.exit_code == 1
     assert "is a fit of 'bayescdm loss mixed-modal'; a fit of 'bayescdm loss' is needed" in refused.stderr

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +20,7 @@ from bayescdm.intervals import check_probability
 if TYPE_CHECKING:
     from bayescdm.loss.allocate import Allocation
     from bayescdm.loss.fit import LossFit
+    from bayescdm.loss.mixed_modal import MixedModalFit
     from bayescdm.loss.scope import Scope
     from bayescdm.loss.study import LossStudy
 
@@ -38,6 +41,14 @@ PACKAGED = (*POINTS, "simulated")
 #: What ``allocate --plots`` writes.
 PICTURES = ("loss_curve", "iso_flop", "iso_loss")
 
+
+class Interval(StrEnum):
+    """What an interval around a predicted loss covers."""
+
+    law = "law"
+    run = "run"
+
+
 Seed = Annotated[int, typer.Option(min=0, help="Same seed, same result.")]
 Prob = Annotated[float, typer.Option(help="Probability of the intervals.")]
 Overwrite = Annotated[bool, typer.Option(help="Replace files that exist.")]
@@ -48,7 +59,8 @@ def loss(
     logs: Annotated[
         str,
         typer.Argument(
-            help="CSV or folder of loss logs; or chinchilla, openclip, simulated, mixed-modal (packaged)."
+            help="CSV or folder of loss logs; or chinchilla, openclip, simulated, mixed-modal (packaged); or "
+            "a fit that --out saved."
         ),
     ],
     law: Annotated[
@@ -81,6 +93,16 @@ def loss(
     compare: Annotated[
         bool, typer.Option("--compare", help="Compare one capability law with compute laws by family.")
     ] = False,
+    at: Annotated[
+        Path | None,
+        typer.Option(help="With a saved fit: predict at the points of this CSV, a column for N, for D, …"),
+    ] = None,
+    kind: Annotated[
+        Interval | None,
+        typer.Option(
+            help="With --at: what the interval covers, the law's parameters or one run.", show_default="law"
+        ),
+    ] = None,
     prob: Prob = 0.9,
     seed: Seed = 1,
     out: Annotated[Path | None, typer.Option(help="Save the posterior fit to this file (.nc).")] = None,
@@ -89,6 +111,21 @@ def loss(
 ) -> None:
     """Fit a loss law to training logs or to packaged points, with intervals and the scope of the fit."""
     check_probability(prob)
+    given = {
+        "--runs": runs, "--column": column, "--text-scores": text_scores, "--first-step": first_step,
+        "--window": window, "--scope": scope,
+    }  # fmt: skip
+    if _is_saved(logs):
+        fitting = {**given, "--law": law, "--point": point or None, "--resamples": resamples or None,
+                   "--compare": compare or None, "--out": out}  # fmt: skip
+        _saved_law(Path(logs), [option for option, value in fitting.items() if value is not None], at=at,
+                   kind=kind, prob=prob, seed=seed, as_json=as_json)  # fmt: skip
+        return
+    if at is not None or kind is not None:
+        option = "--at" if at is not None else "--kind"
+        raise RequestError(
+            f"{option} belongs to a saved fit: save one with --out fit.nc, and give it for {logs}"
+        )
     _refuse_files({"--out": (out, ".nc")}, overwrite=overwrite)
     if resamples and not point:
         raise RequestError("--resamples belongs to --point: a posterior has its intervals without resampling")
@@ -97,10 +134,6 @@ def loss(
     if law is not None and law not in (*POINT_LAW, MIXED_MODAL):
         raise unknown_name("loss law", law, (*POINT_LAW, MIXED_MODAL))
     mixed_modal = law == MIXED_MODAL or (logs == MIXED_MODAL and law is None)
-    given = {
-        "--runs": runs, "--column": column, "--text-scores": text_scores, "--first-step": first_step,
-        "--window": window, "--scope": scope,
-    }  # fmt: skip
     _refuse_what_is_not_read(logs, {option for option, value in given.items() if value is not None},
                              mixed_modal=mixed_modal)  # fmt: skip
     if _is_packaged(logs, "openclip") and law == "chinchilla":
@@ -364,16 +397,62 @@ def _titles(pairs: list[str], option: str = "--column") -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
-def _what_reads(fit: LossFit, out: Path) -> str:
-    """Name the command that goes on with a fit, if there is one."""
+def _what_reads(fit: LossFit | MixedModalFit, out: Path) -> str:
+    """Name the command that goes on with a fit, as it can be pasted into a shell."""
     from bayescdm.loss.allocate import families_of_law
+    from bayescdm.loss.fit import LossFit
+    from bayescdm.loss.questions import columns_asked
 
+    file = shlex.quote(str(out))
+    at = f"`bayescdm loss {file} --at POINTS.csv` predicts (columns {','.join(columns_asked(fit))})"
     try:
-        families = families_of_law(fit)
+        families = families_of_law(fit) if isinstance(fit, LossFit) else None
     except RequestError:
-        return ""
-    family = f" --family '{families[0]}'" if families else ""
-    return f"; `bayescdm allocate --flops 1e21 --fit {out}{family}` reads it"
+        families = None
+    if families is None:
+        return f"; {at}"
+    family = f" --family {shlex.quote(families[0])}" if families else ""
+    return f"; `bayescdm allocate --flops 1e21 --fit {file}{family}` allocates by it, {at}"
+
+
+def _is_saved(logs: str) -> bool:
+    """Whether a fit is meant, which is told by the ending that fits are saved with."""
+    return Path(logs).suffix.casefold() == ".nc"
+
+
+def _saved_law(
+    path: Path,
+    refused: list[str],
+    *,
+    at: Path | None,
+    kind: Interval | None,
+    prob: float,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Describe a saved fit, or predict at the points of a table, with the scope of the fit."""
+    from bayescdm.loss.mixed_modal import MixedModalFit
+    from bayescdm.loss.questions import load_saved_law, read_questions
+
+    if refused:
+        does = "belongs" if len(refused) == 1 else "belong"
+        raise RequestError(f"{', '.join(refused)} {does} to fitting, and {path} is fitted already")
+    if kind is not None and at is None:
+        raise RequestError("--kind belongs to --at: say at which points to predict")
+    fit = load_saved_law(path)
+    if at is None:
+        print_json(fit.to_dict(prob=prob)) if as_json else typer.echo(fit.describe(prob=prob))
+    else:
+        if isinstance(fit, MixedModalFit) and kind is Interval.run:
+            raise RequestError("--kind run: the interaction of a pair has intervals of the law alone")
+        table = read_questions(at, fit)
+        if isinstance(fit, MixedModalFit):
+            told = fit.interaction(table, prob=prob)
+        else:
+            told = fit.predict(table, kind="law" if kind is None else kind.value, prob=prob, seed=seed)
+        print_json(told.to_dict()) if as_json else typer.echo(str(told))
+    if not fit.diagnose().converged:
+        raise typer.Exit(NOT_CONVERGED)
 
 
 def _usual_law(logs: str, study: LossStudy) -> str:
@@ -445,7 +524,7 @@ def _mixed_modal(
     else:
         typer.echo(fit.describe(prob=prob))
         if out is not None:
-            typer.echo(f"\nsaved to {out}; load_mixed_modal_fit of bayescdm.loss.mixed_modal reads it")
+            typer.echo(f"\nsaved to {out}{_what_reads(fit, out)}")
     if not fit.diagnose().converged:
         raise typer.Exit(NOT_CONVERGED)
 

@@ -204,12 +204,12 @@ class LossFit:
         low, high = np.quantile(draws, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
         flags = self._extrapolates(table)
         answer = table.assign(loss=draws.mean(axis=0), **{lower: low, upper: high}, extrapolation=flags)
-        where = "the runs of their own family" if self._by_family else None
+        where = "the runs of their own family" if self.by_family else None
         notes = (*self.warnings, *self.scope.extrapolation_note(flags, where))
         return LossPrediction(answer, self.scope, notes)
 
     @property
-    def _by_family(self) -> bool:
+    def by_family(self) -> bool:
         """Whether every family has a law of its own."""
         return "family" in self.posterior["alpha"].dims
 
@@ -220,7 +220,7 @@ class LossFit:
         """
         values = {name: table[name].to_numpy(float) for name in self.scope.ranges if name in table}
         flags = np.zeros(len(table), dtype=bool) | self.scope.extrapolates(**values)
-        if self._by_family:
+        if self.by_family:
             seen = self.study.points.join(self.study.runs, on="run")
             for name, asked in values.items():
                 by_family = seen.groupby("family")[name]

@@ -23,7 +23,7 @@ from bayescdm.loss.scope import Scope, architecture_not_stated
 from bayescdm.loss.study import SMALLEST_VOLUME, LossStudy
 from bayescdm.reading import parse_count
 
-__all__ = ["prepare_logs", "read_loss_logs", "thin_logs"]
+__all__ = ["prepare_logs", "read_cells", "read_loss_logs", "thin_logs"]
 
 #: Titles that a column is known by, lower case, every run of other characters than letters and digits as "_".
 TITLES = {
@@ -98,7 +98,7 @@ def read_loss_logs(
     if not path.exists():
         raise NotFoundError(f"{path}: there is no such file or folder")
     runs_path = Path(runs) if runs else (path if path.is_dir() else path.parent) / "runs.csv"
-    table = _read_csv(runs_path) if runs or runs_path.is_file() else None
+    table = read_cells(runs_path) if runs or runs_path.is_file() else None
     given = _our_names(columns or {})
     logs = _Logs()
     if path.is_dir():
@@ -106,9 +106,9 @@ def read_loss_logs(
         if not files:
             raise NotFoundError(f"{path}: the folder has no CSV of a run")
         for file in files:
-            logs.add(_read_csv(file), file.name, given, run=_run_of_file(file))
+            logs.add(read_cells(file), file.name, given, run=_run_of_file(file))
     else:
-        logs.add(_read_csv(path), path.name, given)
+        logs.add(read_cells(path), path.name, given)
     if logs.problems:
         raise InputError(logs.problems)
     points = pd.concat(logs.tables, ignore_index=True)
@@ -277,8 +277,25 @@ def _nearest_title(name: str, titles: list[str]) -> str | None:
     return plain[near[0]] if near else None
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
-    """All cells as text, so that nothing is guessed."""
+def read_cells(path: Path) -> pd.DataFrame:
+    """Read a CSV with all cells as text, so that nothing is guessed.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    DataFrame
+        Without empty lines; row r stands in line r + 2 of the file.
+
+    Raises
+    ------
+    NotFoundError
+        There is no such file.
+    InputError
+        It is no CSV with commas.
+    """
     if not path.is_file():
         raise NotFoundError(f"{path}: there is no such file")
     try:

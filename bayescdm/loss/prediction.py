@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -28,6 +29,20 @@ class LossPrediction:
     table: pd.DataFrame
     scope: Scope
     notes: tuple[Note, ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        """Whether the draws that the prediction was read off can be trusted; a point fit has none."""
+        return all(note.code != "not-converged" for note in self.notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return predictions, convergence, scope and notes as plain values, for JSON."""
+        return {
+            "predictions": self.table.to_dict("records"),
+            "converged": self.converged,
+            "scope": self.scope.to_dict(),
+            "notes": [note.to_dict() for note in self.notes],
+        }
 
     def __str__(self) -> str:
         """Return table, scope and notes as text."""
