@@ -15,6 +15,7 @@ from bayescdm.errors import InputError, NotFoundError, RequestError
 from bayescdm.pointfit import algorithm1, point_fit, variable_projection
 from bayescdm.pointfit.objective import DELTA, LOWER, PENALTY, pose
 from bayescdm.pointfit.varpro import SphereSearch
+from bayescdm.reading import load_study
 from bayescdm.study import Study
 
 TRUTH = {"A": 0.23, "B0": 0.0155, "Bm": 0.0091}
@@ -312,24 +313,75 @@ def test_both_methods_give_one_labelled_answer():
     assert (ours.method, theirs.method) == ("varpro", "algorithm1")
 
 
-def test_order_and_unit_of_volume_change_nothing():
-    study = simulated_study(2, recipes=3)
-    fit = point_fit(study)
+def shuffled(study):
+    scores = study.text_scores.sample(frac=1, random_state=1).sample(frac=1, axis=1, random_state=2)
+    runs, backbones = (table.sample(frac=1, random_state=3) for table in (study.runs, study.backbones))
+    return replace(study, text_scores=scores, backbones=backbones, runs=runs), {}
+
+
+def renamed(study):
+    """Every name another, in another order of the alphabet, which is the order of sums inside."""
     rng = np.random.default_rng(0)
-    shuffled = replace(
-        study,
-        text_scores=study.text_scores.sample(frac=1, random_state=1).sample(frac=1, axis=1, random_state=2),
-        runs=study.runs.iloc[rng.permutation(len(study.runs))],
-        volume_ref=None,
+    names = {
+        old: f"{kind}{n:03d}"
+        for kind, labels in (("b", study.backbones.index), ("f", study.families), ("r", study.recipes))
+        for old, n in zip(labels, rng.permutation(len(labels)))
+    }
+    runs = study.runs.assign(
+        backbone=study.runs["backbone"].map(names), recipe=study.runs["recipe"].map(names)
     )
-    again = point_fit(shuffled)
-    np.testing.assert_allclose(again.w, fit.w, rtol=1e-7)
-    assert pytest.approx(fit.A, rel=1e-7) == again.A
-    millions = replace(study, runs=study.runs.assign(volume=study.runs["volume"] / 1e6), volume_ref=None)
-    other = point_fit(millions)
-    assert other.Bm == pytest.approx(fit.Bm, rel=1e-5)
+    backbones = study.backbones.rename(index=names)
+    backbones["family"] = backbones["family"].map(names)
+    return (
+        replace(study, text_scores=study.text_scores.rename(index=names), backbones=backbones, runs=runs),
+        names,
+    )
+
+
+def in_millions(study):
+    runs = study.runs.assign(volume=study.runs["volume"] / 1e6)
+    ref = None if study.volume_ref is None else study.volume_ref / 1e6
+    return replace(study, runs=runs, volume_ref=ref), {}
+
+
+@pytest.mark.parametrize("change", [shuffled, renamed, in_millions])
+@pytest.mark.parametrize("seed", range(4))
+def test_names_order_and_unit_of_volume_change_nothing(change, seed):
+    """To 1e-12 relative, which is the rounding of sums in another order."""
+    study = simulated_study(seed, recipes=1 + seed)
+    other, names = change(study)
+    fit, again = point_fit(study), point_fit(other)
+    exactly = {"rtol": 1e-12, "atol": 1e-12}
+    for name in ("A", "B0", "Bm", "P0", "objective", "mae", "residual_scale"):
+        assert getattr(again, name) == pytest.approx(getattr(fit, name), rel=1e-12), name
+    np.testing.assert_allclose(again.w, fit.w, **exactly)
+    for name in ("S", "B", "baselines", "transfer_coefficients"):
+        ours = getattr(fit, name).rename(index=names)
+        np.testing.assert_allclose(getattr(again, name)[ours.index], ours, **exactly, err_msg=name)
+    columns = ["predicted", "residual"]
+    np.testing.assert_allclose(again.runs.loc[fit.runs.index, columns], fit.runs[columns], **exactly)
+
+
+@pytest.mark.parametrize("change", [shuffled, renamed, in_millions])
+def test_published_figures_under_other_names_give_the_same_rates(change):
+    """Baselines and residuals to 1e-10: of several recipes, runs on the flat part of the loss hold little."""
+    study = load_study("open-vlm")
+    other, names = change(study)
+    fit, again = point_fit(study), point_fit(other)
+    assert pytest.approx(fit.A, rel=1e-12) == again.A
+    np.testing.assert_allclose(again.w, fit.w, atol=1e-12)
+    ours = fit.baselines.rename(index=names)
+    np.testing.assert_allclose(again.baselines[ours.index], ours, rtol=1e-10)
+    np.testing.assert_allclose(again.runs.loc[fit.runs.index, "residual"], fit.runs["residual"], atol=1e-10)
+
+
+def test_a_study_without_a_reference_volume_takes_one_in_its_own_unit():
+    study = simulated_study(2, recipes=3)
+    millions, _ = in_millions(replace(study, volume_ref=None))
+    fit, other = point_fit(study), point_fit(millions)
+    assert other.Bm == pytest.approx(fit.Bm, rel=1e-9)
     one = fit.predict(fit.S, 3e6, "r1")["accuracy"]
-    np.testing.assert_allclose(other.predict(other.S, 3.0, "r1")["accuracy"], one, atol=1e-7)
+    np.testing.assert_allclose(other.predict(other.S, 3.0, "r1")["accuracy"], one, rtol=1e-12)
 
 
 def test_reference_volume_moves_A_and_P0_as_the_law_says():

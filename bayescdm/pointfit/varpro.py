@@ -12,6 +12,8 @@ DAMPING = 1e-9
 MOST_STEPS = 1000
 #: Steps of it that tell which of several starts is the best; descents solve it in full.
 RANKING_STEPS = 3
+#: Steps at most that take the best direction from stationary to as near the minimum as numbers can say.
+LAST_STEPS = 5
 #: Relative gradient on the sphere that counts as stationary.
 STATIONARY = 1e-6
 
@@ -82,6 +84,8 @@ def variable_projection(
         chosen = search.screen() if starts is None else search.better_of_antipodes(np.atleast_2d(starts))[0]
         candidates = [search.minimum(start) for start in chosen]
     _, w, converged = min(candidates, key=lambda candidate: candidate[0])
+    if converged and K > 1:
+        w = search.polished(w)
     theta = search.coefficients(w)
     return solved(problem, kept, accuracy, w, theta, converged, search.evaluations)
 
@@ -161,6 +165,22 @@ class SphereSearch:
                 return current, w, bool(size <= 1e3 * STATIONARY * (current + nothing))
             w, current, gradient = trial, reached, slope
         return current, w, False
+
+    def polished(self, w: np.ndarray) -> np.ndarray:
+        """Direction after further Newton steps from a stationary one, as long as each halves the gradient.
+
+        The objective no longer tells such directions apart; without these steps rounding would, and the same
+        study under other names or in another order would get other ninth digits.
+        """
+        _, gradient = self(w)
+        for _ in range(LAST_STEPS if gradient.any() else 0):
+            step, _ = self.newton_step(w, gradient)
+            trial = (w + step) / np.linalg.norm(w + step)
+            _, slope = self(trial)
+            if np.linalg.norm(slope) > np.linalg.norm(gradient) / 2:
+                break
+            w, gradient = trial, slope
+        return w
 
     def newton_step(self, w: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Tangent step at w, where `self.theta` solves the inner problem; downhill whatever the curvature.
