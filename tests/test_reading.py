@@ -897,6 +897,29 @@ class TestCandidates:
         )
         assert scores.loc["x-1b"].tolist() == [0.2, 0.3, 0.01, 0.25, 0.35, 0.15]
 
+    @pytest.mark.parametrize("kind", ["csv", "semicolons.csv", "tsv", "xlsx", "parquet"])
+    def test_candidates_come_in_the_formats_of_a_study(self, kind, study, tmp_path):
+        rows = table("text_scores")
+        path = tmp_path / f"candidates.{kind}"
+        frame = pd.read_csv(io.StringIO(text(rows)))
+        if kind == "xlsx":
+            pytest.importorskip("openpyxl")
+            frame.to_excel(path, index=False)
+        elif kind == "parquet":
+            pytest.importorskip("pyarrow")
+            frame.to_parquet(path)
+        else:
+            separator = {"csv": ",", "semicolons.csv": ";", "tsv": "\t"}[kind]
+            path.write_text(text(rows, separator), encoding="utf-8")
+        scores, backbones, _ = read_candidates(path, study)
+        pd.testing.assert_frame_equal(scores, study.text_scores.loc[scores.index, scores.columns])
+        assert list(backbones["family"]) == [row[1] for row in rows[1:]]
+
+    @pytest.mark.parametrize("command", ["predict", "choose"])
+    def test_help_names_the_formats_of_candidates(self, command):
+        told = " ".join(CliRunner(env={"COLUMNS": "200"}).invoke(app, [command, "--help"]).stdout.split())
+        assert "(CSV, TSV, Excel or Parquet)" in told
+
     def test_one_row_of_percentages(self, read):
         scores, _, _ = read(self.rows(["x-1b", "X", "base", "1", "20", "30", "0.6", "25", "35", "15"]))
         assert scores.loc["x-1b"].tolist() == [0.2, 0.3, 0.006, 0.25, 0.35, 0.15]
@@ -1042,6 +1065,32 @@ class TestFix:
             "Excel workbook, sheet 'runs'",
             "CSV",
         )
+
+    def test_a_parquet_file_is_listed(self, tmp_path):
+        pytest.importorskip("pyarrow")
+        path = folder(tmp_path / "study")
+        (path / "runs.csv").unlink()
+        pd.read_csv(io.StringIO(CLEAN["runs"])).to_parquet(path / "runs.parquet")
+        changes = fix_study(path, tmp_path / "out")
+        assert changes.drop(columns="why").to_numpy().tolist() == [["runs.parquet", 0, "", "Parquet", "CSV"]]
+
+    def test_empty_columns_and_a_blank_end_are_listed(self, tmp_path):
+        rows = [["", *row, "", "Unnamed: 9"] for row in table("runs")]
+        for row in rows[1:]:
+            row[-1] = ""
+        blank = [[""] * len(rows[0])] * 2
+        path = folder(tmp_path / "study", runs=text(rows + blank))
+        end = len(rows) + 1
+        changes = fix_study(path, tmp_path / "out")[["row", "column", "before", "after", "why"]]
+        emptied = f"column 1, column {len(rows[0]) - 1}, column {len(rows[0])}"
+        assert changes.to_numpy().tolist() == [
+            [0, "", emptied, "", "without a title and without content, left out"],
+            [end, "", "2 blank rows", "", "at the end, left out"],
+        ]
+        assert (tmp_path / "out" / "runs.csv").read_text(encoding="utf-8") == CLEAN["runs"]
+        assert fix_study(tmp_path / "out", tmp_path / "again").empty
+        # No news of a reading: nothing was in them.
+        assert [note for note in load_study(path).notes if note.where.startswith("runs.csv")] == []
 
     def test_settings_are_copied_to_the_byte(self, tmp_path):
         path = folder(tmp_path / "study")

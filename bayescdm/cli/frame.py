@@ -98,7 +98,9 @@ Tune = Annotated[int | None, typer.Option(min=1, help="Draws of each chain that 
 Chains = Annotated[int | None, typer.Option(min=1, help="Chains.")]
 CandidateFile = Annotated[
     Path | None,
-    typer.Option("--candidates", help="Table of candidates: text scores, family, variant; CSV or Parquet."),
+    typer.Option(
+        "--candidates", help="Table of candidates (CSV, TSV, Excel or Parquet): text scores, family, variant."
+    ),
 ]
 Recipe = Annotated[str | None, typer.Option(help="Recipe of the study, or `new` for one that no run used.")]
 Kind = Annotated[

@@ -13,6 +13,7 @@ import pandas as pd
 from bayescdm.reading.files import LEADING_ROWS, FileProblem, Rows, file_rows
 from bayescdm.reading.findings import Change, Findings, Place
 from bayescdm.reading.labels import clean_title, fold
+from bayescdm.wording import counted
 
 __all__ = ["SUFFIXES", "Sheet", "read_sheet"]
 
@@ -177,18 +178,22 @@ def _without_empty_columns(
     titles: list[str], body: Rows, file: str, findings: Findings
 ) -> tuple[list[str], Rows]:
     """Leave out columns without a title and without content, and a numbered one without a title."""
-    keep = []
+    keep, empty = [], []
     for i, title in enumerate(titles):
         cells = [cells[i] for _, cells in body if i < len(cells) and any(cells)]
         numbered = cells in ([str(n) for n in range(start, start + len(cells))] for start in (0, 1))
         if title.startswith("Unnamed:") or not title:
             if not any(cells):
+                empty.append(f"column {i + 1}")
                 continue
             if numbered:
                 why = f"column {i + 1} has no title and numbers the rows"
                 findings.converted("column-ignored", file, f"column {i + 1}", "", why)
                 continue
         keep.append(i)
+    if empty:
+        why = "without a title and without content, left out"
+        findings.changed(Change(file, 0, "", ", ".join(empty), "", why))
     trailing = list(range(len(titles), max((len(cells) for _, cells in body), default=0)))
     keep += [i for i in trailing if any(cells[i] for _, cells in body if i < len(cells))]
     body = [(number, [cells[i] for i in keep if i < len(cells)]) for number, cells in body]
@@ -243,7 +248,13 @@ def _drop_rows_without_data(sheet: Sheet, titles: list[str]) -> None:
     """Leave out blank rows, repeated headers and group titles, each with a note."""
     rows = list(zip(map(int, sheet.table.index), sheet.table.to_numpy().tolist()))
     last = max((number for number, cells in rows if any(cells)), default=0)
-    # The empty end of a file is no news.
+    # The empty end of a file is no news, but the cleaned file lacks it.
+    blank = [number for number, _ in rows if number > last]
+    if blank and last:
+        change = Change(
+            sheet.file, blank[0], "", counted(len(blank), "blank row"), "", "at the end, left out"
+        )
+        sheet.findings.changed(change)
     sheet.table = sheet.table.loc[:last]
     for number, cells in rows:
         filled = [cell for cell in cells if cell]
