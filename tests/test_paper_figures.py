@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import bayescdm as cdm
 from bayescdm import cli
 from bayescdm.datasets import paper_table
-from bayescdm.errors import ModelError, RequestError
+from bayescdm.errors import ModelError, Note, RequestError
 from bayescdm.paper import PaperFits, published_against_ours
 from bayescdm.paper.batch import true_composite
 from bayescdm.paper.figures import _half_width, _no_family
@@ -38,7 +38,13 @@ def validation(study, families):
     low = rows["accuracy"] - 0.1 + np.where(np.arange(len(rows)) >= len(rows) - 2, 0.2, 0)
     rows = rows.assign(run_95_lower=low, run_95_upper=low + 0.2, error=0.01, crps=0.01, evaluable=1)
     return SimpleNamespace(
-        rows=rows, model="known", study="known", volume_unit="tokens", simulated=True, converged=True
+        rows=rows,
+        model="known",
+        study="known",
+        volume_unit="tokens",
+        simulated=True,
+        converged=True,
+        notes=(),
     )
 
 
@@ -221,6 +227,28 @@ def test_lambda_is_compared_at_the_published_length(table):
     assert len(own) == 40
     assert np.linalg.norm(own["ours"]) == pytest.approx(np.linalg.norm(own["published"]))
     assert own["true"].to_numpy() == pytest.approx(own["published"].to_numpy(), abs=1e-9)
+
+
+def test_the_fits_that_did_not_converge_are_named(known_fit, capsys, monkeypatch):
+    fit = known_fit(500)
+    apart = fit.posterior["A"].to_numpy() + np.array([0.0, 1.0])[:, None, None, None]
+    unmixed = held_out(known_fit, A=(("family", "variant"), apart))
+    failed = Note(
+        "not-converged", "NOT CONVERGED: 1 of 3 refits (Qwen2): largest R-hat 1.02", "warning", "folds"
+    )
+    left_out = SimpleNamespace(notes=(failed, Note("not-evaluable", "1 of 3 held-out runs")))
+    fits = PaperFits(fit, unmixed, None, left_out, {})
+    first, second = map(str, fits.notes)
+    assert first.startswith(
+        "warning [not-converged] the paper's law without the largest models: NOT CONVERGED"
+    )
+    assert "Qwen2" in second and not fits.converged
+    bare = replace(fits, left_out=None, why_none={"no_decay": "not made", "left_out": "not made"})
+    table = published_against_ours(bare)
+    assert not table.attrs["converged"] and table.attrs["warnings"][0] == first
+    monkeypatch.setattr(importlib.import_module("bayescdm.paper"), "fit_paper", lambda *_, **__: bare)
+    result = CliRunner().invoke(cli.app, ["paper", "open-vlm"])
+    assert result.exit_code == 3 and first in result.stderr
 
 
 def test_what_a_real_study_cannot_carry_is_said_plainly(known_fit):

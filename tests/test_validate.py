@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 import bayescdm as cdm
 from bayescdm.cli import app
 from bayescdm.errors import NotFoundError, RequestError
+from bayescdm.fit import Diagnosis, Fit
 from bayescdm.identify import prior_dominated
 from bayescdm.modelfiles import load_model
-from bayescdm.sampling import DEFAULTS, CompiledModel, SamplerSettings, prior_draws
+from bayescdm.sampling import DEFAULTS, LONGER, CompiledModel, SamplerSettings, prior_draws
 from bayescdm.simulate import simulate_from
 from bayescdm.validate import (
     REFIT_SETTINGS,
@@ -171,9 +172,7 @@ def test_finished_refits_are_read_and_not_repeated(refitter, family_fold, withou
     assert len(list(tmp_path.glob("*.nc"))) == 2, "other data must not find the stored refit"
 
 
-def test_a_refit_that_does_not_converge_is_sampled_again_with_the_settings_of_a_fit(
-    refitter, family_fold, monkeypatch
-):
+def test_a_refit_that_does_not_converge_is_sampled_again_for_longer(refitter, family_fold, monkeypatch):
     asked = []
     real = CompiledModel.sample
 
@@ -184,8 +183,16 @@ def test_a_refit_that_does_not_converge_is_sampled_again_with_the_settings_of_a_
     monkeypatch.setattr(CompiledModel, "sample", sample)
     replace(refitter, settings=REFIT_SETTINGS).refit(family_fold)
     assert asked == [REFIT_SETTINGS, DEFAULTS]
+    asked.clear()
     replace(refitter, settings=QUICK).refit(family_fold)
-    assert asked[2:] == [QUICK], "settings of one's own are kept"
+    assert asked == [QUICK], "settings of one's own are kept"
+    for diverged, expected in ((0, [DEFAULTS, LONGER]), (3, [DEFAULTS])):
+        asked.clear()
+        worst = {"r_hat": "A", "ess_bulk": "A", "ess_tail": "A"}
+        found = Diagnosis(diverged, 1.02, 900, 900, worst, draws=100)
+        monkeypatch.setattr(Fit, "diagnose", lambda _, found=found: found)
+        replace(refitter, settings=DEFAULTS).refit(family_fold)
+        assert asked == expected
 
 
 def test_at_one_volume_absorption_keeps_its_prior_and_a_warning_says_so(refitter, study):

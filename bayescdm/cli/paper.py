@@ -66,6 +66,9 @@ def paper(
         out=out,
         overwrite=overwrite,
         shown=readable_figures(table),
+        notes=fits.notes,
     )
+    for note in fits.notes:
+        typer.echo(str(note), err=True)
     if not fits.converged:
         raise typer.Exit(NOT_CONVERGED)

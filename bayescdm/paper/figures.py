@@ -17,7 +17,7 @@ from scipy.stats import t as student_t
 from bayescdm.compare.families import family_draws
 from bayescdm.compare.tables import single_interval
 from bayescdm.datasets import paper_table
-from bayescdm.errors import BayesCDMError, NotFoundError, RequestError
+from bayescdm.errors import BayesCDMError, Note, NotFoundError, RequestError
 from bayescdm.intervals import Kind, check_probability, interval_columns
 from bayescdm.paper.basis import informing_backbones, rests_on
 from bayescdm.paper.batch import (
@@ -103,6 +103,14 @@ class Figure:
     no_truth: str = ""
 
 
+#: Fits that the analyses read, in words.
+STEPS = {
+    "fit": "partially pooled fit",
+    "pooled": "the paper's law without the largest models",
+    "no_decay": "the same without Bm·S",
+    "left_out": "the paper's law without each family in turn",
+}
+
 #: What an analysis yields: quantity, subject, and ours.
 Figures = Iterator[tuple[str, str, Figure]]
 
@@ -139,8 +147,20 @@ class PaperFits:
     @property
     def converged(self) -> bool:
         """Whether every fit has."""
-        fits = [fit.diagnose().converged for fit in (self.fit, self.pooled, self.no_decay) if fit is not None]
-        return all(fits) and (self.left_out is None or self.left_out.converged)
+        return not self.notes
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Which fits have not converged, and why."""
+        fits = {"fit": self.fit, "pooled": self.pooled, "no_decay": self.no_decay}
+        found = [
+            replace(note, where=STEPS[name])
+            for name, fit in fits.items()
+            if fit is not None
+            for note in fit.diagnose().notes
+        ]
+        refits = () if self.left_out is None else self.left_out.notes
+        return (*found, *(note for note in refits if note.code == "not-converged"))
 
 
 def fit_paper(
@@ -196,7 +216,7 @@ def fit_paper(
         raise RequestError(f"the fit is of {fit.study.name}, not of {study.name}: fit that, or leave it out")
     refits = settings or DEFAULTS
     if fit is None:
-        report("partially pooled fit")
+        report(STEPS["fit"])
         fit = fit_model(study, seed=seed)
     found: dict[str, Any] = {}
     why_none: dict[str, str] = {}
@@ -210,9 +230,8 @@ def fit_paper(
         )
     else:
         why_none["left_out"] = "families were not left out: not asked for"
-    words = {"pooled": "the paper's law without the largest models", "no_decay": "the same without Bm·S"}
     for name, step in steps.items():
-        report(words.get(name, "the paper's law without each family in turn"))
+        report(STEPS[name])
         try:
             found[name] = step()
         except BayesCDMError as error:
@@ -312,6 +331,7 @@ def published_against_ours(fits: PaperFits, *, prob: float = 0.9, seed: int = 0)
             )
     table = pd.DataFrame(rows)
     facts = fits.fit.facts()
+    facts["warnings"] = list(dict.fromkeys((*map(str, fits.notes), *facts["warnings"])))
     table.attrs = {**facts, "converged": int(fits.converged), "kind": "as in column interval", "prob": prob}
     return table
 

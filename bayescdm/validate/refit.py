@@ -18,15 +18,16 @@ from bayescdm.errors import BayesCDMError, RequestError
 from bayescdm.fit import Fit, constant_data, load_fit
 from bayescdm.modelfiles import ModelFile
 from bayescdm.modeling import model_data
-from bayescdm.sampling import DEFAULTS, CompiledModel, SamplerSettings, compile_model
+from bayescdm.sampling import DEFAULTS, LONGER, CompiledModel, SamplerSettings, compile_model
 from bayescdm.study import Study
 from bayescdm.validate.folds import Fold
 
 __all__ = ["REFIT_SETTINGS", "ComponentsWithout", "Refitter", "components_without", "prepare_refits"]
 
-#: Scores of held-out runs need fewer draws than tables of parameters do; a refit that does not converge with
-#: them is sampled again with the settings of a fit.
+#: Scores of held-out runs need fewer draws than tables of parameters do.
 REFIT_SETTINGS = SamplerSettings(draws=800, tune=800, chains=4, target_accept=0.95)
+#: What a refit that does not converge is sampled again with, once.
+LONGER_THAN = {REFIT_SETTINGS: DEFAULTS, DEFAULTS: LONGER}
 
 #: Components that do not know the text scores of some backbones.
 ComponentsWithout = Callable[[Sequence[str]], Capability]
@@ -45,7 +46,8 @@ class Refitter:
         Of all runs.
     model, source_hash : str
     settings : SamplerSettings
-        With `REFIT_SETTINGS`, a refit that does not converge is sampled again with those of a fit.
+        With `REFIT_SETTINGS` a refit that does not converge is sampled again with those of a fit, and with
+        those of a fit three times as long.
     seed : int
     store : Path, optional
         Folder of finished refits. A refit that stands there is read, not repeated.
@@ -77,9 +79,10 @@ class Refitter:
         path = self._path(fold, compiled)
         fit = load_fit(path) if path is not None and path.exists() else None
         if fit is None or self._goes_on(fit):
-            fit = self._sampled(fold, compiled, capability, self.settings if fit is None else DEFAULTS)
+            if fit is None:
+                fit = self._sampled(fold, compiled, capability, self.settings)
             if self._goes_on(fit):
-                fit = self._sampled(fold, compiled, capability, DEFAULTS)
+                fit = self._sampled(fold, compiled, capability, LONGER_THAN[self.settings])
             if path is not None:
                 fit.save(path, overwrite=True)
         return fit
@@ -89,13 +92,21 @@ class Refitter:
     ) -> Fit:
         tree = compiled.sample(seed=self.seed, settings=settings)
         tree["constant_data"] = xr.DataTree(constant_data(compiled.data))
-        record = {"seed": self.seed, "source_hash": self.source_hash, "held_out": fold.label}
+        record = {
+            "seed": self.seed,
+            "source_hash": self.source_hash,
+            "held_out": fold.label,
+            "sampler": {"draws": settings.draws, "thin": settings.thin},
+        }
         return Fit(tree, self.study, capability, self.model, record)
 
     def _goes_on(self, fit: Fit) -> bool:
-        """Whether few draws were tried and did not do."""
-        few = fit.posterior.sizes["draw"] < DEFAULTS.draws
-        return self.settings == REFIT_SETTINGS and few and not fit.diagnose().converged
+        """Whether what was tried did not do and something longer is there; it is no cure for divergences."""
+        longer = LONGER_THAN.get(self.settings)
+        if longer is None or fit.settings.get("sampler") == {"draws": longer.draws, "thin": longer.thin}:
+            return False
+        found = fit.diagnose()
+        return not found.converged and (longer.thin == 1 or found.divergences == 0)
 
     def masked(self, fold: Fold) -> tuple[CompiledModel, Capability]:
         """Return the compiled model under the data of a fold, and the components that those are made of.
