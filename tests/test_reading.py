@@ -218,6 +218,7 @@ REFUSED_SCORES = {
     "two values": ("60.9/56.8", "two values"),
     "half a pair": ("69.3 / -", "two values"),
     "brackets": ("(40.3)", "brackets"),
+    "footnote in brackets": ("40.3[1]", "brackets"),
     "difference in brackets": ("40.3 (+1.1)", "brackets"),
     "arrow": ("↑ 40.3", "difference"),
     "plus": ("+1.1", "difference"),
@@ -1167,14 +1168,16 @@ def test_the_page_on_inputs_names_tests_that_exist():
     assert [name for name in sorted(named) if f"def {name}(" not in tests] == []
 
 
-def test_advice_about_an_accuracy_that_is_nan_can_be_followed(tmp_path):
+@pytest.mark.parametrize("written", ["nan", "inf", "-3", "#DIV/0!", "good"])
+def test_advice_about_an_accuracy_that_is_none_can_be_followed(tmp_path, written):
+    """An empty accuracy is refused, so that messages must not ask for one."""
     header = "recipe,backbone,samples,accuracy\n"
     rows = [line.split(",") for line in CLEAN["runs"].splitlines()]
     names = dict.fromkeys(row[rows[0].index("backbone")] for row in rows[1:])
     lines = [f"r,{name},{volume},{50 + i}.5" for volume in (10**6, 2 * 10**6) for i, name in enumerate(names)]
-    broken = [*lines[:-1], lines[-1].rpartition(",")[0] + ",nan"]
+    broken = [*lines[:-1], lines[-1].rpartition(",")[0] + f",{written}"]
     path = folder(tmp_path / "mine", runs=header + "\n".join(broken) + "\n")
-    with pytest.raises(InputError, match="is no figure: write the score, or delete the row"):
+    with pytest.raises(InputError, match=r"write the score( alone)?, or delete the row"):
         load_study(path)
     folder(tmp_path / "mine", runs=header + "\n".join(lines[:-1]) + "\n")
     assert len(load_study(path).runs) == len(lines) - 1

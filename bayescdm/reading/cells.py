@@ -13,6 +13,7 @@ from bayescdm.errors import InputError, RequestError
 from bayescdm.reading.findings import shown
 
 __all__ = [
+    "UNMEASURED",
     "CellError",
     "Count",
     "Dots",
@@ -28,6 +29,9 @@ __all__ = [
     "shows_dotted_thousands",
     "undecorated",
 ]
+
+#: What to do about a score that is none; not where an empty cell would be refused as well.
+UNMEASURED = "leave the cell empty if it was not measured"
 
 _MISSING = re.compile(
     r"[-–—―−]{1,3}|[-–—−] ?/ ?[-–—−]|[./\\]|#?n ?/? ?a|n\.a\.?|n/r|nan|null|none|nil|missing"
@@ -369,7 +373,7 @@ def _decimal(text: str) -> Decimal:
 def _why_no_score(text: str) -> str:
     """What a refused score looks like, and what would be accepted."""
     if _SHEET_ERROR.fullmatch(text):
-        return "is the error of a spreadsheet: write the score, or leave the cell empty if not measured"
+        return f"is the error of a spreadsheet: write the score, or {UNMEASURED}"
     figures = len(re.findall(r"\d+(?:[.,]\d+)?", text))
     if "±" in text or "+/-" in text:
         return "holds a spread beside the score: put it in a column standard_error"
@@ -384,5 +388,5 @@ def _why_no_score(text: str) -> str:
     if re.search(r"\d{4}-\d\d-\d\d", text):
         return "is a date, into which spreadsheets turn some figures: write the score"
     if re.search("inf", text, re.IGNORECASE):
-        return "is not finite: write the score, or leave the cell empty if it was not measured"
-    return "is not a number: write the score alone, or leave the cell empty if it was not measured"
+        return f"is not finite: write the score, or {UNMEASURED}"
+    return f"is not a number: write the score alone, or {UNMEASURED}"

@@ -10,6 +10,7 @@ import pandas as pd
 
 from bayescdm.reading.averages import drop_computed_averages
 from bayescdm.reading.cells import (
+    UNMEASURED,
     CellError,
     is_missing,
     is_placeholder,
@@ -267,15 +268,19 @@ def _scores(
     """Scores as fractions, joined to their runs."""
     # A run without any score is refused: where there is one column of scores, its cells cannot be empty.
     alone = columns.layout != "long" and len(columns.scores) == 1
+    unmeasured = "delete the row" if alone else UNMEASURED
     for title in columns.scores:
         for row, text in list(sheet.cells(title)):
             if text.casefold() == "nan":
-                what = "is no figure: write the score, or "
-                what += "delete the row" if alone else "leave the cell empty if it was not measured"
-                sheet.refuse(row, title, what)
+                sheet.refuse(row, title, f"is no figure: write the score, or {unmeasured}")
     long = columns.layout == "long"
     benchmarks = dict(sheet.cells("benchmark")) if long else {}
-    scores = read_scores(sheet, columns.scores, lambda row, title: benchmarks.get(row, "") if long else title)
+    scores = read_scores(
+        sheet,
+        columns.scores,
+        lambda row, title: benchmarks.get(row, "") if long else title,
+        unmeasured=unmeasured,
+    )
     _report_rows_without_score(sheet, columns, set(scores["row"]))
     scores = scores[scores["row"].isin(runs.index)]
     groups = scores["row"].map(runs["run"])

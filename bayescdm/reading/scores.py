@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayescdm.reading.cells import CellError, is_missing, is_placeholder, read_score
+from bayescdm.reading.cells import UNMEASURED, CellError, is_missing, is_placeholder, read_score
 from bayescdm.reading.findings import shown
 from bayescdm.reading.settings import Settings
 from bayescdm.reading.sheets import Sheet
@@ -42,7 +42,13 @@ def find_decimal_mark(sheet: Sheet, columns: Sequence[str]) -> None:
         sheet.findings.converted("decimal-comma", sheet.file, "decimal comma", "decimal point", why)
 
 
-def read_scores(sheet: Sheet, columns: Sequence[str], benchmark: Callable[[int, str], str]) -> pd.DataFrame:
+def read_scores(
+    sheet: Sheet,
+    columns: Sequence[str],
+    benchmark: Callable[[int, str], str],
+    *,
+    unmeasured: str = UNMEASURED,
+) -> pd.DataFrame:
     """Read score cells as written; missing ones are left out, faulty ones are problems.
 
     Parameters
@@ -52,6 +58,8 @@ def read_scores(sheet: Sheet, columns: Sequence[str], benchmark: Callable[[int, 
         Columns that hold scores.
     benchmark : callable
         Row and column → the benchmark that the score belongs to.
+    unmeasured : str
+        What to do where there is no score: advice in messages.
 
     Returns
     -------
@@ -75,12 +83,10 @@ def read_scores(sheet: Sheet, columns: Sequence[str], benchmark: Callable[[int, 
             try:
                 score = read_score(text, sheet.decimal)
             except CellError as error:
-                sheet.refuse(row, title, str(error))
+                sheet.refuse(row, title, str(error).replace(UNMEASURED, unmeasured))
                 continue
             if score.value < 0:
-                sheet.refuse(
-                    row, title, "is below 0: write the score, or leave the cell empty if not measured"
-                )
+                sheet.refuse(row, title, f"is below 0: write the score, or {unmeasured}")
                 continue
             if score.why and not score.percent:
                 sheet.repair(score.code, row, title, str(score.value), score.why)
