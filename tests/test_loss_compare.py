@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from typer.testing import CliRunner
 
+from bayescdm import cli
 from bayescdm.errors import InputError, RequestError
 from bayescdm.laws import capability_loss
 from bayescdm.loss.compare import compare_loss_laws, compile_loss_laws, run_log_score
@@ -60,6 +62,19 @@ def test_what_limits_the_comparison_is_said(comparisons):
     assert "compute laws by family predict held-out runs better" in text
     assert "warning [few-sizes] Llama-3.2: 2 model sizes" in text
     assert "note [early-steps-dropped]" in text
+
+
+def test_refits_that_did_not_converge_are_said(comparisons, monkeypatch):
+    comparison = comparisons["compute"]  # of far fewer draws than the default
+    assert not comparison.converged
+    assert not comparison.to_dict()["converged"]
+    assert "warning [not-converged] capability law: NOT CONVERGED: 4 of 4 refits (0 divergences" in str(
+        comparison
+    )
+    monkeypatch.setattr("bayescdm.loss.compare.compare_loss_laws", lambda *_, **__: comparison)
+    result = CliRunner().invoke(cli.app, ["loss", "simulated", "--compare"])
+    assert result.exit_code == 3
+    assert "NOT CONVERGED" in result.stdout
 
 
 def test_log_score_is_that_of_the_joint_normal(compiled, studies):

@@ -71,7 +71,9 @@ def test_description_may_stand_in_the_log_itself(tmp_path):
 
 def test_bare_seven_is_refused_with_a_hint_and_7B_is_read(folder):
     (folder / "runs.csv").write_text(RUNS.replace("7.46B", "7"))
-    with pytest.raises(InputError, match=r"'large': params 7 is not an absolute count; write 7B or 7e9"):
+    with pytest.raises(
+        InputError, match=r"runs.csv, column 'params', run 'large': 7 is not an absolute count; write 7B"
+    ):
         read_loss_logs(write_long(folder))
     (folder / "runs.csv").write_text(RUNS.replace("7.46B", "7B"))
     assert read_loss_logs(write_long(folder)).runs.loc["large", "params"] == 7e9
@@ -90,7 +92,7 @@ def test_all_problems_come_at_once_with_row_column_and_value(folder):
         read_loss_logs(folder / "log.csv")
     text = str(caught.value)
     assert "run 'large' has losses but no row here" in text
-    assert "run 'small', params: value '1B x 3' is a product" in text
+    assert "runs.csv, column 'params', run 'small': value '1B x 3' is a product" in text
     # A run without a row, or with a count that cannot be read, is told once.
     assert "is not stated" not in text
 
@@ -296,6 +298,38 @@ def tokens_table(cells, title="tokens"):
     return table.assign(**{title: np.tile(cells, 2)})
 
 
+def two_points(folder, title):
+    (folder / "log.csv").write_text(f"run,step,{title},loss\nsmall,1,1M,2\nsmall,2,2M,1.9\n")
+    return folder / "log.csv"
+
+
+@pytest.mark.parametrize(("title", "columns", "unit"), [
+    ("consumed_samples", {}, "samples"), ("my count", {"samples": "my count"}, "samples"),
+    ("my count", {"tokens": "my count"}, "tokens"), ("num_input_tokens_seen", {}, "tokens"),
+])  # fmt: skip
+def test_samples_are_not_called_tokens(folder, title, columns, unit):
+    path = two_points(folder, title)
+    (folder / "runs.csv").write_text("run,family,params\nsmall,Falcon3,1B\n")
+    study = read_loss_logs(path, columns=columns)
+    assert study.scope.units["volume"] == unit
+    assert f"range of volume    1e+06 to 2e+06 {unit}" in str(study.scope)
+
+
+def test_samples_a_step_are_not_tokens_either(folder):
+    (folder / "runs.csv").write_text(RUNS.replace("tokens_per_step", "samples_per_step"))
+    study = read_loss_logs(write_long(folder))
+    assert study.scope.units["volume"] == "samples"
+    assert any("samples of 600 points are step × samples per step" in note.message for note in study.notes)
+
+
+def test_tokens_in_one_table_and_samples_in_another_are_refused(folder):
+    path = two_points(folder, "consumed_samples")
+    (folder / "runs.csv").write_text("run,family,params,tokens_per_step\nsmall,Falcon3,1B,1M\n")
+    both = r"log.csv, column 'consumed_samples' counts samples and runs.csv, column 'tokens_per_step' counts"
+    with pytest.raises(InputError, match=both):
+        read_loss_logs(path)
+
+
 def test_tokens_with_a_letter_are_read_as_parameters_are(folder):
     tokens_table([f"{step}M" for step in STEPS]).to_csv(folder / "log.csv", index=False)
     study = read_loss_logs(folder / "log.csv")
@@ -353,7 +387,13 @@ def test_runs_that_are_described_and_have_no_loss_are_named(folder):
 
 @pytest.mark.parametrize(("text", "message"), [
     ("run,step,loss\n", "log.csv: no row with a loss; there is nothing to fit"),
-    ("run;step;loss\nsmall;1;2\n", "log.csv: its columns are separated by semicolons; export it with commas"),
+    ("run,step,loss\nsmall,5,nan\n", "log.csv: no row with a loss; there is nothing to fit; 1 loss is not "
+     "finite (run 'small' at step 5) and was left out: did the run diverge?"),
+    ("run,step,step,loss\nsmall,5,6,2\n", "log.csv: column 'step' stands there more than once"),
+    ("run,step,loss\nsmall,5,2,9\n", "log.csv, row 2: 4 cells under 3 titles; the first without one is '9'"),
+    ("run,step,loss\nother,5,2\n", "runs.csv: run 'other' has losses but no row here"),
+    ("run;step;loss\nsmall;1;2,01\n",
+     "log.csv: its columns are separated by semicolons; export it with commas"),
     ("run,step,loss\nsmall,-5,2\nsmall,5,2\n", "log.csv, row 2 (run 'small'): step -5 is negative"),
     ("run,family,params,step,tokens,loss\nx,F,1B,1,1e9,2\nx,F,2B,2,2e9,2\n",
      "run 'x': params differs between its rows (1B, 2B); a run has one"),
@@ -364,4 +404,30 @@ def test_logs_that_cannot_be_fitted_say_why_in_one_line(tmp_path, text, message)
         (tmp_path / "runs.csv").write_text(RUNS)
     with pytest.raises(InputError) as caught:
         read_loss_logs(tmp_path / "log.csv")
-    assert message in caught.value.problems
+    assert caught.value.problems == [message] or "\nsmall,5,2\n" in text
+
+
+def test_other_encodings_and_logs_of_early_steps_alone_are_told(folder):
+    (folder / "log.csv").write_bytes(b"run,step,loss\n\xe9,5,2\n")
+    with pytest.raises(InputError, match=r"log.csv: holds the byte 0xE9, which is not UTF-8: save it as CSV"):
+        read_loss_logs(folder / "log.csv")
+    (folder / "log.csv").write_text("run,step,loss\nsmall,5,2\nlarge,20,2\n")
+    with pytest.raises(RequestError, match="before step 1000, the last at step 20; first_step=None"):
+        prepare_logs(read_loss_logs(folder / "log.csv"))
+
+
+def test_what_is_wrong_with_several_files_alike_is_said_once(folder):
+    for run in ("small", "large"):
+        (folder / f"{run}.csv").write_text("step,loss,train_loss\n5,2,\n")
+    with pytest.raises(InputError) as caught:
+        read_loss_logs(folder)
+    (problem,) = caught.value.problems
+    assert problem.startswith("large.csv and 1 more file: columns 'loss' and 'train_loss' could each be")
+
+
+def test_a_count_that_cannot_be_read_is_told_by_file_and_column_and_once(folder):
+    (folder / "runs.csv").write_text(RUNS.replace("7.46B,1M", "7.46B,lots"))
+    with pytest.raises(InputError) as caught:
+        read_loss_logs(write_long(folder))
+    (problem,) = caught.value.problems
+    assert problem.startswith("runs.csv, column 'tokens_per_step', run 'large': value 'lots' is not a count")

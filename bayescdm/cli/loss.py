@@ -167,6 +167,8 @@ def loss(
             print_json(comparison.to_dict())
         else:
             typer.echo(f"{comparison}\n\n{study.scope}")
+        if not comparison.converged:
+            raise typer.Exit(NOT_CONVERGED)
         return
     if point:
         _point_fits(study, chosen, seed=seed, resamples=resamples, prob=prob, as_json=as_json)

@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.special import logsumexp
 
 from bayescdm.errors import Note, RequestError
+from bayescdm.fit import Diagnosis
 from bayescdm.loss.fit import MODEL_OF_LAW, LossFit, law_draws
 from bayescdm.loss.logs import thin_logs
 from bayescdm.loss.modeling import loss_model_data
@@ -29,8 +30,8 @@ __all__ = [
 ]
 
 LAWS_COMPARED = ("capability", "compute")
-#: Enough for the log score of a held-out run; each law is refitted once a fold.
-REFIT_SETTINGS = SamplerSettings(draws=500, tune=500, chains=2)
+#: Enough for an effective sample size above 400 on the simulated logs; each law is refitted once a fold.
+REFIT_SETTINGS = SamplerSettings(draws=1000, tune=500)
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,11 @@ class LossComparison:
     difference_se: float
     folds: int
     notes: tuple[Note, ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        """Whether the draws of every refit can be trusted."""
+        return all(note.code != "not-converged" for note in self.notes)
 
     @property
     def preferred(self) -> str | None:
@@ -87,6 +93,7 @@ class LossComparison:
             "difference_se": self.difference_se,
             "folds": self.folds,
             "preferred": self.preferred,
+            "converged": self.converged,
             "notes": [note.to_dict() for note in self.notes],
         }
 
@@ -159,8 +166,9 @@ def compare_loss_laws(
     if compiled["compute"].data.coords != loss_model_data(thin).coords:
         raise RequestError("the compiled models were made for other runs or steps")
     split = _folds(thin, len(thin.runs) if folds is None else folds, seed)
-    scores = {law: _held_out(compiled[law], law, thin, split, seed, settings) for law in LAWS_COMPARED}
-    by_run = pd.DataFrame(scores, index=thin.runs.index)
+    held_out = {law: _held_out(compiled[law], law, thin, split, seed, settings) for law in LAWS_COMPARED}
+    by_run = pd.DataFrame({law: scores for law, (scores, _) in held_out.items()}, index=thin.runs.index)
+    troubles = {law: diagnoses for law, (_, diagnoses) in held_out.items()}
     table = pd.DataFrame(
         {
             "n_fits": [1, family_of_run.nunique()],
@@ -178,7 +186,7 @@ def compare_loss_laws(
         difference=float(paired.sum()),
         difference_se=float(paired.std() * np.sqrt(len(paired))),
         folds=int(split.max()) + 1,
-        notes=(*study.notes, *_few_sizes(thin)),
+        notes=(*_not_converged(troubles), *study.notes, *_few_sizes(thin)),
     )
 
 
@@ -243,17 +251,29 @@ def _held_out(
     split: np.ndarray,
     seed: int,
     settings: SamplerSettings,
-) -> np.ndarray:
-    """Log score of each run under a refit without its fold, shape (run,)."""
-    scores = np.empty(len(split))
+) -> tuple[np.ndarray, list[Diagnosis]]:
+    """Log score of each run under a refit without its fold, shape (run,), and how each refit converged."""
+    scores, diagnoses = np.empty(len(split)), []
     for fold in range(split.max() + 1):
         out = np.flatnonzero(split == fold)
         weight = (~np.isin(study.run_of_point, out)).astype(float)
         refit = compiled.refit(log_loss=np.log(study.loss), weight=weight)
         tree: Any = refit.sample(seed=seed, settings=settings)
         fit = LossFit(tree, study, MODEL_OF_LAW[law])
+        diagnoses.append(fit.diagnose())
         scores[out] = [run_log_score(fit, run) for run in study.runs.index[out]]
-    return scores
+    return scores, diagnoses
+
+
+def _not_converged(troubles: dict[str, list[Diagnosis]]) -> tuple[Note, ...]:
+    """Say of which law how many refits did not converge, with what the first of them says."""
+    notes = []
+    for law, diagnoses in troubles.items():
+        failed = [diagnosis for diagnosis in diagnoses if not diagnosis.converged]
+        if failed:
+            message = f"NOT CONVERGED: {len(failed)} of {len(diagnoses)} refits ({failed[0]})"
+            notes.append(Note("not-converged", message, "warning", f"{law} law"))
+    return tuple(notes)
 
 
 def _few_sizes(study: LossStudy) -> tuple[Note, ...]:

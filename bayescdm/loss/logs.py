@@ -7,8 +7,10 @@ step) stands in the log itself or in a table ``runs.csv``.
 
 from __future__ import annotations
 
+import csv
 import re
 import shlex
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -20,7 +22,7 @@ import pandas as pd
 
 from bayescdm.errors import InputError, Note, NotFoundError, RequestError
 from bayescdm.loss.scope import Scope, architecture_not_stated
-from bayescdm.loss.study import SMALLEST_VOLUME, LossStudy
+from bayescdm.loss.study import SMALLEST_PARAMS, SMALLEST_VOLUME, LossStudy
 from bayescdm.reading import parse_count
 
 __all__ = ["prepare_logs", "read_cells", "read_loss_logs", "thin_logs"]
@@ -101,6 +103,7 @@ def read_loss_logs(
     table = read_cells(runs_path) if runs or runs_path.is_file() else None
     given = _our_names(columns or {})
     logs = _Logs()
+    logs.samples = {title for name, title in (columns or {}).items() if name.startswith("samples")}
     if path.is_dir():
         files = sorted(file for file in path.glob("*.csv") if file.resolve() != runs_path.resolve())
         if not files:
@@ -110,11 +113,12 @@ def read_loss_logs(
     else:
         logs.add(read_cells(path), path.name, given)
     if logs.problems:
-        raise InputError(logs.problems)
+        raise InputError(_once(logs.problems, logs.files))
     points = pd.concat(logs.tables, ignore_index=True)
     described = _describe_runs(points, table, runs_path, given, logs)
     points = _without_untrained(_with_volume(points, described, logs), logs)
     logs.problems += _out_of_range(points)
+    unit = logs.unit()
     if logs.problems:
         raise InputError(logs.problems)
     points = _in_order(points, logs)
@@ -122,9 +126,22 @@ def read_loss_logs(
         name=path.stem,
         runs=described.drop(columns="volume_per_step", errors="ignore"),
         points=points[[c for c in ("run", "step", "volume", "loss") if c in points]],
-        scope=scope or _scope_of(described, points, path.name),
+        scope=scope or _scope_of(described, points, unit, path.name),
         notes=tuple(logs.notes),
     )
+
+
+def _once(problems: list[str], files: list[str]) -> list[str]:
+    """Say once what is wrong with several files alike, as with those of one logger."""
+    same: dict[str, list[str]] = {}
+    for problem in problems:
+        file = next((file for file in files if problem.startswith(f"{file}: ")), "")
+        same.setdefault(problem.removeprefix(f"{file}: "), []).append(file)
+    told = []
+    for what, where in same.items():
+        rest = "" if len(where) == 1 else f" and {len(where) - 1} more file{'s' * (len(where) > 2)}"
+        told.append(f"{where[0]}{rest}: {what}" if where[0] else what)
+    return told
 
 
 def _our_names(columns: Mapping[str, str]) -> dict[str, str]:
@@ -156,6 +173,24 @@ class _Logs:
         self.panel: list[str] = []
         #: Titles that are no column of ours; asked for when one is missing.
         self.free: list[str] = []
+        #: Titles that the user says count samples, and what says tokens and what says samples.
+        self.samples: set[str] = set()
+        self.units: dict[str, str] = {}
+        #: Runs whose description is refused: what follows from that is no second fault.
+        self.faulty: set[str] = set()
+
+    def counts(self, found: Mapping[str, str], file: str) -> None:
+        """Note whether columns of a file count tokens or samples; no unit is the other."""
+        for title in (found[name] for name in ("volume", "volume_per_step") if name in found):
+            unit = "samples" if title in self.samples or "sample" in _plain(title) else "tokens"
+            self.units.setdefault(unit, f"{file}, column '{title}'")
+
+    def unit(self) -> str:
+        """Unit of the volume; a problem where two columns disagree."""
+        if len(self.units) > 1:
+            said = " and ".join(f"{where} counts {unit}" for unit, where in self.units.items())
+            self.problems.append(f"{said}: which are different units; leave one of the columns out")
+        return next(iter(self.units), "tokens")
 
     def add(self, table: pd.DataFrame, file: str, given: Mapping[str, str], run: str | None = None) -> None:
         """Take one file, in whichever layout it is."""
@@ -192,6 +227,7 @@ class _Logs:
                 titles_of_it = pd.Series(found[name], index=table.index)
                 counts = name == "volume"
                 out[name] = self._numbers(table[found[name]], file, titles_of_it, counts=counts)
+        self.counts(found, file)
         if "volume" in found:
             out["title_of_volume"] = found["volume"]
         out["loss"] = self._numbers(table[found["loss"]], file, titles_of_loss)
@@ -302,6 +338,7 @@ def read_cells(path: Path) -> pd.DataFrame:
         text = path.read_text(encoding="utf-8-sig")
         above = len(text) - len(text.lstrip("\r\n"))
         blank = len(text[:above].splitlines())
+        _check_shape(text[above:], blank, path.name)
         table = pd.read_csv(
             StringIO(text),
             dtype="string",
@@ -311,15 +348,35 @@ def read_cells(path: Path) -> pd.DataFrame:
             keep_default_na=False,
             na_values=[""],
         )
-        title = str(table.columns[0])
-        for mark, called in ((";", "semicolons"), ("\t", "tabs")):
-            if len(table.columns) == 1 and mark in title:
-                raise InputError(f"{path.name}: its columns are separated by {called}; export it with commas")
         # Lines without a cell go, and the others keep the number of theirs: row r stands in line r + 2.
         table.index = table.index + blank
         return table.dropna(how="all")
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise InputError(f"{path.name}: cannot be read as a CSV ({error})") from None
+    except UnicodeDecodeError as error:
+        byte = f"0x{error.object[error.start]:02X}"
+        raise InputError(
+            f"{path.name}: holds the byte {byte}, which is not UTF-8: save it as CSV UTF-8"
+        ) from None
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, csv.Error) as error:
+        why = " ".join(str(error).removeprefix("Error tokenizing data. C error: ").split())
+        raise InputError(f"{path.name}: cannot be read as a CSV ({why})") from None
+
+
+def _check_shape(text: str, above: int, file: str) -> None:
+    """Refuse other separators, titles that stand twice and rows with more cells than there are titles."""
+    rows = csv.reader(StringIO(text), skipinitialspace=True)
+    titles = next(rows, [])
+    for mark, called in ((";", "semicolons"), ("\t", "tabs")):
+        if len(titles) == 1 and mark in titles[0]:
+            raise InputError(f"{file}: its columns are separated by {called}; export it with commas")
+    twice = [f"'{title}'" for title, times in Counter(titles).items() if times > 1 and title]
+    if twice:
+        raise InputError(f"{file}: column {', '.join(twice)} stands there more than once")
+    for cells in rows:
+        if len(cells) > len(titles):
+            raise InputError(
+                f"{file}, row {rows.line_num + above}: {len(cells)} cells under {len(titles)} titles; the "
+                f"first without one is '{cells[len(titles)]}'"
+            )
 
 
 def _plain(title: str) -> str:
@@ -369,7 +426,8 @@ def _describe_runs(
     """Family, parameters and tokens a step of each run, from its own log or from the table of runs."""
     labels = pd.Index(points["run"].unique(), name="run")
     if not len(labels):
-        raise InputError(f"{' and '.join(logs.files)}: no row with a loss; there is nothing to fit")
+        why = "".join(f"; {note.message}" for note in logs.notes if note.code == "loss-not-finite")
+        raise InputError(f"{' and '.join(logs.files)}: no row with a loss; there is nothing to fit{why}")
     told: set[tuple[str, str]] = set()
     inside = [c for c in RUN_COLUMNS if c in points]
     described = points.groupby("run", sort=False)[inside].agg(_only) if inside else pd.DataFrame(index=labels)
@@ -387,6 +445,7 @@ def _describe_runs(
         )
         if "run" not in found:
             raise InputError(f"{path.name}: no column 'run' that names the runs")
+        logs.counts(found, path.name)
         of_run = table.set_index(table[found["run"]].str.strip())
         if logs.panel and not labels.isin(of_run.index).any():
             raise InputError(_no_run_of_panel(path.name, logs))
@@ -405,12 +464,14 @@ def _describe_runs(
         unknown = labels.difference(of_run.index, sort=False)
         for run in unknown:
             logs.problems.append(f"{path.name}: run '{run}' has losses but no row here")
+            logs.faulty.add(run)
         for name in RUN_COLUMNS:
             if name in found:
                 described[name] = of_run[found[name]].reindex(labels)
     else:
-        unknown = labels[:0]
+        unknown, found = labels[:0], {}
     described = described.reindex(labels)
+    where = {name: f"{path.name}, column '{title}'" for name, title in found.items()}
     for name in ("family", "params"):
         if name not in described:
             logs.problems.append(f"{path.name}: no column '{name}', which every run needs")
@@ -421,7 +482,8 @@ def _describe_runs(
             logs.problems.append(f"run '{run}': its {name} is not stated; add it to {path.name}")
     for name in ("params", "volume_per_step"):
         if name in described:
-            described[name] = [_count(cell, name, run, logs) for run, cell in described[name].items()]
+            cells = described[name].items()
+            described[name] = [_count(cell, name, run, where.get(name, name), logs) for run, cell in cells]
     return described
 
 
@@ -457,15 +519,20 @@ def _only(values: pd.Series) -> object:
     return pd.NA if len(known) == 0 else known[0] if len(known) == 1 else list(known)
 
 
-def _count(cell: object, name: str, run: str, logs: _Logs) -> float:
+def _count(cell: object, name: str, run: str, where: str, logs: _Logs) -> float:
     """An absolute count such as 7B; NaN where the cell is empty."""
     if pd.isna(cell) or not str(cell).strip():
         return float("nan")
     try:
-        return parse_count(str(cell))
+        count = parse_count(str(cell))
+        if name != "params" or count >= SMALLEST_PARAMS:
+            return count
+        hint = f"; write {count:g}B or {count:g}e9 for {count:g} billion" if count < 1000 else ""
+        logs.problems.append(f"{where}, run '{run}': {count:g} is not an absolute count{hint}")
     except InputError as error:
-        logs.problems.append(f"run '{run}', {name}: {error}")
-        return float("nan")
+        logs.problems.append(f"{where}, run '{run}': {error}")
+    logs.faulty.add(run)
+    return float("nan")
 
 
 def _count_or_nan(cell: str) -> float:
@@ -485,7 +552,8 @@ def _with_volume(points: pd.DataFrame, described: pd.DataFrame, logs: _Logs) -> 
     if unknown.any() and "volume_per_step" in described and "step" in points:
         volume = volume.fillna(points["step"] * points["run"].map(described["volume_per_step"]).astype(float))
         filled = unknown & volume.notna()
-        message = f"tokens of {filled.sum()} points are step × tokens per step"
+        unit = next(iter(logs.units), "tokens")
+        message = f"{unit} of {filled.sum()} points are step × {unit} per step"
         logs.notes.append(Note("volume-from-steps", message))
     untold = points["run"][volume.isna()].unique()
     if "volume" not in points and "volume_per_step" not in described:
@@ -495,7 +563,7 @@ def _with_volume(points: pd.DataFrame, described: pd.DataFrame, logs: _Logs) -> 
             f"tokens seen are not logged and no run states its tokens_per_step; add either{hint}"
         )
         untold = []
-    for run in untold:
+    for run in [run for run in untold if run not in logs.faulty]:
         logs.problems.append(
             f"run '{run}': tokens seen are neither logged nor known; log them, or state its tokens_per_step"
         )
@@ -526,7 +594,8 @@ def _out_of_range(points: pd.DataFrame) -> list[str]:
             f"{first['file']}, row {first['row']} (run '{run}'): step {first['step']:g} is negative{more}"
         )
     for name, least in (("volume", SMALLEST_VOLUME), ("loss", 0.0)):
-        wrong = points[points[name] <= least]
+        # Tokens that follow from a negative step are no second fault.
+        wrong = points[(points[name] <= least) & ~((steps < 0) & (name == "volume"))]
         for run, rows in wrong.groupby("run", sort=False):
             first = rows.iloc[0]
             more = "" if len(rows) == 1 else f", and so in {len(rows) - 1} more of its rows"
@@ -556,7 +625,7 @@ def _in_order(points: pd.DataFrame, logs: _Logs) -> pd.DataFrame:
     return ordered.drop(columns="_run").reset_index(drop=True)
 
 
-def _scope_of(described: pd.DataFrame, points: pd.DataFrame, source: str) -> Scope:
+def _scope_of(described: pd.DataFrame, points: pd.DataFrame, unit: str, source: str) -> Scope:
     """Record what is known of users' runs: their ranges."""
     return Scope(
         metric="multimodal training loss",
@@ -565,7 +634,7 @@ def _scope_of(described: pd.DataFrame, points: pd.DataFrame, source: str) -> Sco
             "params": (float(described["params"].min()), float(described["params"].max())),
             "volume": (float(points["volume"].min()), float(points["volume"].max())),
         },
-        units={"metric": "as logged", "params": "parameters", "volume": "tokens"},
+        units={"metric": "as logged", "params": "parameters", "volume": unit},
         source=source,
     )
 
@@ -603,6 +672,12 @@ def prepare_logs(study: LossStudy, *, first_step: int | None = 1000, window: int
         if "step" not in study.points or study.points["step"].isna().any():
             raise RequestError(f"{study.name}: the logs have no steps; keep all points with first_step=None")
         keep = (study.points["step"] >= first_step).to_numpy()
+        if not keep.any():
+            last = study.points["step"].max()
+            raise RequestError(
+                f"{study.name}: every loss was logged before step {first_step}, the last at step {last:g}; "
+                "first_step=None (--first-step 0) keeps them"
+            )
         message = f"{np.sum(~keep)} of {len(keep)} losses logged before step {first_step} were dropped"
         study = study.select_points(keep, Note("early-steps-dropped", message))
         # What was dropped was not fitted: a prediction there is an extrapolation.
