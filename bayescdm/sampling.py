@@ -156,7 +156,10 @@ class CompiledModel:
                 logging.getLogger("bayescdm").warning(
                     "Ctrl-C: no more draws are made, those so far are kept; Ctrl-C again drops them"
                 )
-                tree = sampler.abort()
+                with warnings.catch_warnings():
+                    # Few draws of several chains are no mistake in the names of dimensions.
+                    warnings.filterwarnings("ignore", message="Found chain dimension to be longer than draw")
+                    tree = sampler.abort()
         except RuntimeError as error:
             reason = str(error).splitlines()[0]
             raise FitError(f"the sampler stopped ({reason}); check the data for extreme values") from error

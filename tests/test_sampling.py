@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import threading
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -163,6 +164,13 @@ def test_ctrl_c_keeps_the_draws_so_far_and_says_so(open_vlm_compiled, caplog):
     assert {heard.levelno, kept.levelno} == {logging.WARNING}
     assert heard.getMessage().startswith("Ctrl-C: no more draws are made, those so far are kept")
     assert "NOT CONVERGED" in kept.getMessage() and kept.getMessage().endswith("fit again for all")
+
+
+def test_ctrl_c_before_there_are_draws_is_one_line_without_a_warning(open_vlm_compiled):
+    timer = interrupt_after(3)
+    with warnings.catch_warnings(action="error"), pytest.raises(FitError, match="interrupted after 0 draws"):
+        open_vlm_compiled[2].sample(seed=1, settings=replace(ENDLESS, tune=1_000_000), keep_interrupted=True)
+    timer.join()
 
 
 def test_a_second_ctrl_c_drops_the_draws(open_vlm_compiled, monkeypatch, caplog):
