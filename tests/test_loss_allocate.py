@@ -50,6 +50,12 @@ def test_marginal_gains_balance_and_the_budget_is_spent(flops):
     assert pytest.approx(flops, rel=1e-12) == 6 * N[0] * D[0]
 
 
+def test_curve_goes_close_to_the_size_whose_serving_takes_the_whole_budget():
+    largest = allocate(1e22, tokens_served=1e12).curve.iloc[-1]
+    assert largest["params"] > 0.98 * 1e22 / (2 * 1e12)
+    assert largest["tokens"] > 0
+
+
 def test_figures_stand_below_each_other_however_long_the_metric_is_called():
     law = replace(with_draws(), scope=replace(CHINCHILLA_SCOPE, metric="multimodal training loss"))
     lines = [line for line in str(allocate(1e21, law)).splitlines() if "   [" in line]

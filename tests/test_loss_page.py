@@ -220,6 +220,9 @@ def test_a_link_is_refused_as_what_is_typed_is(page, link, why):
     page.open(page.url + f"#{link}")
     assert shown(page, "flag") == f"No result: {why}."
     assert page.run("return document.querySelectorAll('.answers td, #curve path, #curve circle').length") == 0
+    height = "return document.querySelector(arguments[0]).getBoundingClientRect().height"
+    for panel in ("#curve", "#key", ".answers"):
+        assert page.run(height, panel) == 0, "no empty panel stands where results would"
     typed = page.run("return document.querySelector('#served').value")
     invalid = page.run("return document.querySelector('#served').getAttribute('aria-invalid')")
     assert (f"served={typed}" == link) == (invalid == "true") == link.startswith("served")
@@ -240,6 +243,24 @@ def test_a_link_is_read_with_the_suffixes_of_counts_also_in_an_open_page(page):
     while page.run("return document.querySelector('#chosen-params')?.textContent") != "3B":
         assert time.monotonic() < deadline, "the link in an open page is not followed"
         time.sleep(0.1)
+
+
+def test_curve_rises_to_its_ceiling_where_serving_takes_the_whole_budget(page):
+    page.resize(1100)
+    page.open(page.url + "#flops=1e22&served=1T")
+    top, bottom = page.run(
+        """const path = document.querySelector('#curve path').getAttribute('d');
+        const heights = [...path.matchAll(/[ML][\\d.]+ ([\\d.]+)/g)].map(m => Number(m[1]));
+        return [heights.at(-1), Math.max(...heights)]"""
+    )
+    assert top < 0.25 * bottom
+
+
+def test_controls_fill_the_width_of_their_panel(page):
+    page.resize(1100)
+    page.open(page.url)
+    right = "return document.querySelector(arguments[0]).getBoundingClientRect().right"
+    assert page.run(right, "#served") == pytest.approx(page.run(right, "#law"), abs=1)
 
 
 @pytest.mark.parametrize("flops", ["1e28", "1e33", "1e12"])

@@ -285,7 +285,8 @@ class Allocation:
         ``value`` and, where there are draws, of which it is the median, ``law_90_lower`` and
         ``law_90_upper``.
     curve : DataFrame, one row a model size
-        81 sizes around the optimum, and those asked for: ``params``, ``tokens``, ``tokens_per_parameter``,
+        81 sizes around the optimum (with serving: those that it leaves room for, and some close to the
+        largest), and those asked for: ``params``, ``tokens``, ``tokens_per_parameter``,
         ``loss`` (median over draws, with its interval), ``excess`` over the least loss of the same draw
         (median), ``extrapolation``.
     sizes : DataFrame, one row a model size
@@ -436,6 +437,9 @@ def allocate(
     if len(asked) and not len(affordable):
         raise RequestError(_unaffordable(budget, served, asked))
     around = _sizes_around(optimum.loc["params", "value"], affordable)
+    if served:
+        # Towards the size whose serving takes the whole budget the loss rises ever faster.
+        around = np.union1d(around, budget / (2 * served) * (1 - 0.5 ** np.arange(2, 7)))
     curve = _curve(law, budget, served, np.union1d(around, affordable), least, prob)
     if not law.has_draws:
         optimum, curve = optimum[["value"]], curve.drop(columns=[lower, upper])
