@@ -125,6 +125,22 @@ def test_faults_of_runs_are_told_by_line(tmp_path):
         read_mixed_modal(tmp_path / "r.csv")
 
 
+@pytest.mark.parametrize(("table", "message"), [
+    (b"", "r.csv: cannot be read as a CSV (No columns"), (b"{titles}\n", "r.csv: no row below the titles"),
+    (b"{titles}\nt\xe9xt,,1B,1B,,2\n", "r.csv: holds the byte 0xE9"),
+    (b"{titles}\ntext,,1B,1B,,2,7\n", "r.csv, row 2: 7 cells under 6 titles; the first without one is '7'"),
+    (b"{titles}\ntext,,7,1B,,2\n", "r.csv, row 2: params 7 is not an absolute count"),
+    (b"{titles}\ntext,,1B,1B,,2\n\ntext,image,1B,1B,1B,2\n", "r.csv: modality 'image' has no run of its own"),
+])  # fmt: skip
+def test_a_table_that_cannot_be_fitted_is_one_line_of_the_command(tmp_path, table, message):
+    titles = b"first,second,params,volume_first,volume_second,loss"
+    (tmp_path / "r.csv").write_bytes(table.replace(b"{titles}", titles))
+    result = CliRunner().invoke(cli.app, ["loss", str(tmp_path / "r.csv"), "--law", "mixed-modal"])
+    assert result.exit_code == 1
+    assert result.stderr.startswith(message)
+    assert len(result.stderr.splitlines()) == 1
+
+
 def test_a_saved_fit_answers_to_the_bit(fit, tmp_path):
     path = fit.save(tmp_path / "mixed.nc")
     restored = load_mixed_modal_fit(path)

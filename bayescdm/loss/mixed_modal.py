@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +13,13 @@ import pandas as pd
 import xarray as xr
 
 from bayescdm import __version__
-from bayescdm.errors import FitError, InputError, Note, NotFoundError, RequestError, unknown_name
+from bayescdm.errors import FitError, InputError, Note, RequestError, unknown_name
 from bayescdm.fit import Diagnosis, diagnose, summarise
 from bayescdm.fitfile import MIXED_MODAL_PROGRAM, parsing, read_fit_file, write_fit_file
 from bayescdm.intervals import check_probability, interval_columns
 from bayescdm.laws import compute_loss, mixed_modal_loss, mixed_modal_pair_loss
 from bayescdm.loss.fit import LOSS_DEFAULTS, PRIOR_DRAWS
+from bayescdm.loss.logs import read_cells
 from bayescdm.loss.modeling import MixedModalData, pair_label
 from bayescdm.loss.prediction import LossPrediction
 from bayescdm.loss.scope import Scope
@@ -558,14 +560,13 @@ def read_mixed_modal(path: str | Path) -> MixedModalStudy:
         All problems at once, with the lines of the file.
     """
     path = Path(path)
-    if not path.is_file():
-        raise NotFoundError(f"{path}: there is no such file")
-    table = pd.read_csv(path, dtype="string", keep_default_na=False, skip_blank_lines=False)
+    table = read_cells(path).fillna("")
     missing = [name for name in COLUMNS if name not in table]
     if missing:
         raise InputError(f"{path.name}: no column {', '.join(missing)}; needed are {', '.join(COLUMNS)}")
-    table.index = pd.RangeIndex(2, len(table) + 2)
-    table = table[(table != "").any(axis=1)]
+    if table.empty:
+        raise InputError(f"{path.name}: no row below the titles; there is nothing to fit")
+    table.index = table.index + 2
     problems: list[str] = []
     numbers = {}
     for name in COLUMNS[2:]:
@@ -586,7 +587,13 @@ def read_mixed_modal(path: str | Path) -> MixedModalStudy:
         units={"metric": "as logged", "params": "parameters", "volume": "tokens"},
         source=path.name,
     )
-    return MixedModalStudy(path.stem, runs, scope)
+    try:
+        return MixedModalStudy(path.stem, runs, scope)
+    except InputError as error:
+        of_row = re.compile(r"row \d")
+        raise InputError(
+            [f"{path.name}{', ' if of_row.match(text) else ': '}{text}" for text in error.problems]
+        ) from None
 
 
 def _number(cell: str, where: str, problems: list[str]) -> float:
