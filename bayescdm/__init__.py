@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from bayescdm.loss.compare import compare_loss_laws
     from bayescdm.loss.fit import fit_loss, load_loss_fit
     from bayescdm.loss.logs import prepare_logs, read_loss_logs
+    from bayescdm.loss.packaged import chinchilla_points
     from bayescdm.loss.pointfit import fit_loss_points
     from bayescdm.modelfiles import model_names
     from bayescdm.paper import (
@@ -131,6 +132,7 @@ _HOME = {
     "capability_on_compute": "paper",
     "check_posterior": "validate",
     "check_prior": "validate",
+    "chinchilla_points": "loss.packaged",
     "choose": "decide",
     "coefficient_claims": "paper",
     "coefficients_by_category": "paper",
@@ -246,6 +248,7 @@ __all__ = [
     "capability_on_compute",
     "check_posterior",
     "check_prior",
+    "chinchilla_points",
     "choose",
     "coefficient_claims",
     "coefficients_by_category",

@@ -83,7 +83,7 @@ def test_run_intervals_hold_the_points_at_about_their_probability(chinchilla):
 
 
 def test_allocation_from_the_posterior_has_intervals_and_both_other_voices(chinchilla):
-    result = allocate(1e21, ComputeLaw.from_fit(chinchilla))
+    result = allocate(1e21, chinchilla)
     row = result.optimum.loc["exponent_params"]
     assert row["law_90_lower"] < 0.5 < row["law_90_upper"]
     assert {"other-approaches", "read-off-a-figure"} <= {n.code for n in result.notes}
@@ -189,6 +189,12 @@ def test_questions_that_the_fit_cannot_answer_are_refused(compute, chinchilla, c
         ComputeLaw.from_fit(compute)
     with pytest.raises(RequestError, match="cannot be allocated"):
         ComputeLaw.from_fit(capability)
+    with pytest.raises(RequestError, match="differs by family: this one does not"):
+        allocate(1e21, chinchilla, family="Qwen3")
+    with pytest.raises(RequestError, match="family belongs to a fit"):
+        allocate(1e21, family="Qwen3")
+    named = allocate(1e21, compute, family="Llama-3.2")
+    assert named.law.name.endswith("family Llama-3.2")
     with pytest.raises(InputError, match="needs the components"):
         fit_loss(chinchilla_points(), "capability")
     with pytest.raises(NotFoundError, match="chinchilla"):

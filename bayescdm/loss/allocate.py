@@ -100,11 +100,13 @@ class ComputeLaw:
         Raises
         ------
         RequestError
-            The fit is of another law, or a family must be named.
+            The fit is of another law, a family must be named, or is where the law has none.
         NotFoundError
             The family is not one of the fit's.
         """
         if isinstance(fit, LossPointFit):
+            if family is not None:
+                raise RequestError("family belongs to a law that differs by family: a point fit has one law")
             if fit.law != "compute":
                 raise RequestError(f"parameters and tokens cannot be allocated by the {fit.law} law")
             constants = {name: np.atleast_1d(fit.parameters[name]) for name in CONSTANTS}
@@ -117,6 +119,8 @@ class ComputeLaw:
             if family not in families:
                 raise unknown_name("family", family, families)
             posterior = posterior.sel(family=family)
+        elif family is not None:
+            raise RequestError("family belongs to a law that differs by family: this one does not")
         constants = {name: posterior[name].to_numpy().ravel() for name in CONSTANTS}
         notes = (*fit.diagnose().notes, *fit.notes, *fit.study.notes, *_own_notes(fit.scope))
         name, scope = f"posterior of {fit.study.name}", fit.scope
@@ -363,10 +367,20 @@ class Allocation:
         }
 
 
+def _law_of(law: ComputeLaw | LossFit | LossPointFit | str, family: str | None) -> ComputeLaw:
+    """The law itself, or that of a fit or preset."""
+    if isinstance(law, LossFit | LossPointFit):
+        return ComputeLaw.from_fit(law, family=family)
+    if family is not None:
+        raise RequestError("family belongs to a fit: this law has one set of constants")
+    return preset(law) if isinstance(law, str) else law
+
+
 def allocate(
     flops: float | str,
-    law: ComputeLaw | str = "chinchilla",
+    law: ComputeLaw | LossFit | LossPointFit | str = "chinchilla",
     *,
+    family: str | None = None,
     tokens_served: float | str = 0.0,
     sizes: list[float | str] | None = None,
     metric: str | None = None,
@@ -378,8 +392,11 @@ def allocate(
     ----------
     flops : float or str
         Budget in FLOPs, such as ``1e21``: 6·N·D, and 2·N for each token served.
-    law : ComputeLaw or str
-        A law, or the name of a preset.
+    law : ComputeLaw, LossFit, LossPointFit or str
+        A law; a fit of one, whose draws give every answer its interval; or the name of a preset, published
+        constants without uncertainty.
+    family : str, optional
+        For a fit whose law differs by family.
     tokens_served : float or str
         Tokens that the model will serve; 0 leaves serving out of the cost.
     sizes : list of float or str, optional
@@ -396,11 +413,12 @@ def allocate(
     Raises
     ------
     RequestError
-        The metric is another one, the budget is not absolute or does not pay for serving.
+        The metric is another one, the budget is not absolute or does not pay for serving; a family is
+        missing, or named where there is none.
     InputError
         A count cannot be read or is not absolute: "7" parameters is refused, "7B" read.
     NotFoundError
-        No such preset.
+        No such preset, or family.
 
     Notes
     -----
@@ -411,8 +429,11 @@ def allocate(
     >>> result = allocate(1e21)
     >>> f"{result.optimum.loc['params', 'value']:.3g}"
     '1.82e+09'
+    >>> import bayescdm as cdm
+    >>> posterior = cdm.fit_loss(cdm.chinchilla_points(), "chinchilla")  # doctest: +SKIP
+    >>> cdm.allocate(1e21, posterior)  # doctest: +SKIP
     """
-    law = preset(law) if isinstance(law, str) else law
+    law = _law_of(law, family)
     if metric is not None:
         law.scope.require(metric)
     budget, served = parse_flops(flops), _served(tokens_served)
