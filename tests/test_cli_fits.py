@@ -274,6 +274,20 @@ def test_report_json_and_page_agree(run, saved, made):
     assert places == sorted(places)
 
 
+def test_what_the_default_sizes_leave_out_is_said_in_terminal_json_and_page(run, made, tmp_path):
+    backbones = made.study.backbones.copy()
+    backbones.loc["f-base", "params"] = 9.2e9
+    large = replace(made, study=replace(made.study, backbones=backbones)).save(tmp_path / "large.nc")
+    said = "1 backbone with text scores is left out by size, 1 of them with runs: f-base; "
+    assert f"[left-out-by-size] {said}" in run("report", large).stdout
+    assert said in Path("bayescdm-made-by-hand.html").read_text(encoding="utf-8")
+    for told in (run("report", large, "--json"), run("compare", large, "backbones", "--json")):
+        notes = read(told)["notes"]
+        assert [note["message"].startswith(said) for note in notes] == [True]
+    named = read(run("report", large, "--max-size", "9.2B", "--json"))
+    assert named["notes"] == [] and "f-base" in [row["backbone"] for row in named["ranking"]]
+
+
 @pytest.fixture
 def quick_page(monkeypatch):
     """A page that says whose it is and nothing else, for tests of what stands around it."""

@@ -239,6 +239,56 @@ def test_sizes_choose_candidates(fit):
         ask(fit, candidates=["f-base"], sizes=(1e9, 2e9))
 
 
+@pytest.fixture
+def sized(fit):
+    """Maker of the fit with other sizes, in parameters."""
+
+    def make(**params):
+        backbones = fit.study.backbones.copy()
+        for name, size in params.items():
+            backbones.loc[name.replace("_", "-"), "params"] = size
+        return replace(fit, study=replace(fit.study, backbones=backbones))
+
+    return make
+
+
+def test_what_the_default_sizes_leave_out_is_said_and_whether_it_would_be_first(sized, tmp_path):
+    order = list(answer(sized()).ranking["backbone"])
+    first, last = order[0], order[-1]
+    large = sized(**{first.replace("-", "_"): 9.237e9})
+    whole = answer(large, sizes=(1e9, 2e10))
+    assert whole.ranking["backbone"].iloc[0] == first and whole.notes == ()
+    told = answer(large)
+    assert first not in list(told.ranking["backbone"])
+    with_runs = ", 1 of them with runs" if first in set(large.study.fitted_runs["backbone"]) else ""
+    mean = f"{100 * whole.ranking['mean'].iloc[0]:.1f} %"
+    message = (
+        f"1 backbone with text scores is left out by size{with_runs}: {first}; {first} would be first "
+        f"({mean}); --max-size 9.24B lets it in"
+    )
+    assert [(note.severity, note.message) for note in told.notes] == [("warning", message)]
+    assert told.to_dict()["notes"][0]["message"] == message
+    assert message.replace(" %", "\N{NO-BREAK SPACE}%") in written(tmp_path, large)
+    assert answer(large, sizes=(1e9, 9.24e9)).ranking["backbone"].iloc[0] == first
+    low = answer(sized(**{last.replace("-", "_"): 0.4943e9}))
+    assert low.notes[0].message.endswith("none would be first; --min-size 494M lets it in")
+    assert low.notes[0].severity == "note"
+
+
+def test_what_is_left_out_is_counted_with_its_runs_and_without_a_size(sized):
+    made = sized(f_base=14e9, g_base=72e9, f_other=0.5e9, n_base=np.nan)
+    message = answer(made).notes[0].message
+    assert message.startswith("4 backbones with text scores are left out by size, 2 of them with runs: ")
+    assert set(re.findall(r"[fg]-base", message.split(";")[0])) == {"f-base", "g-base"}
+    assert message.endswith(
+        "--min-size 500M --max-size 72B let them in; --candidates lets in 1 backbone of unknown size"
+    )
+    # What the user's own limits leave out is no news.
+    assert answer(made, sizes=(1e9, 15e9)).notes[0].message.startswith("1 backbone with text scores is left")
+    assert answer(made, sizes=(2e9, 15e9)).notes == ()
+    assert answer(made, candidates=["f-instruct"]).notes == ()
+
+
 def test_a_study_of_unknown_volumes_is_asked_at_its_reference(fit):
     study = replace(fit.study, runs=fit.study.runs.assign(volume=np.nan))
     question = ask(replace(fit, study=study))

@@ -209,9 +209,11 @@ def _backbones(
     who, notes = candidates_read(fit.study, candidates, once=True)
     ranked = answer(fit, candidates=who, recipe=recipe, volume=volume, prob=prob)
     asked = ranked.question
+    for note in ranked.notes:
+        typer.echo(str(note), err=True)
     title = f"{fit.study.name}: {asked.recipe} at {short_count(asked.volume)} {fit.study.volume_unit}"
     columns = ranking_columns(asked.kind, prob)
-    return {"frame": ranked.ranking, "columns": columns, "title": title, "notes": notes}
+    return {"frame": ranked.ranking, "columns": columns, "title": title, "notes": (*notes, *ranked.notes)}
 
 
 def _parameters(fit: Fit, subject: Subject, volume: float | None, prob: float) -> dict[str, Any]:

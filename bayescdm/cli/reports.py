@@ -175,8 +175,8 @@ def _report_answer(
     document = answer_document(fitted, answered, sensitivity_fit=refit)
     document.write(place, format=format, overwrite=overwrite)
     if as_json:
-        said = [note.to_dict() for note in notes]
-        print_json({"report": str(place), "notes": said, **document.to_dict()})
+        said = [note.to_dict() for note in (*notes, *answered.notes)]
+        print_json({"report": str(place), **document.to_dict(), "notes": said})
     else:
         changed = [
             s for section in document.sections if section.name == "sensitivity" for s in section.sentences
@@ -294,6 +294,6 @@ def _show(asked: Answer, place: Path, changed: Sequence[str]) -> None:
     title = f"first {len(first)} of {counted(len(asked.ranking), 'candidate')}"
     print_table(first, sorted(columns, key=shown.index), title=title, converged=asked.converged)
     typer.echo()
-    for sentence in (*asked.sentences, *changed, *asked.question.chosen):
-        typer.echo(sentence)
+    for sentence in (*asked.sentences, *changed, *asked.question.chosen, *asked.notes):
+        typer.echo(str(sentence))
     typer.echo(f"\nreport: {place}")

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from bayescdm.compare import difference, rank_backbones
+from bayescdm.errors import ModelError, Note
 from bayescdm.intervals import interval_columns
 from bayescdm.predict import Candidates, candidate_table, missing_benchmarks, predict_draws
-from bayescdm.report.question import Question, ask, named_recipe
+from bayescdm.report.question import SIZES, Question, ask, named_recipe
 from bayescdm.wording import (
     and_more,
     counted,
@@ -33,6 +34,8 @@ __all__ = ["LEFT_OUT", "Answer", "answer", "answer_question", "reservations", "s
 
 #: Names listed in a sentence before the rest is counted.
 LISTED = 4
+#: Backbones named that the default sizes leave out.
+NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -49,12 +52,15 @@ class Answer:
         The first names the choice.
     converged : bool
         Whether the draws can be trusted; if not, the first sentence says so.
+    notes : tuple of Note
+        Which backbones the default sizes leave out.
     """
 
     question: Question
     ranking: pd.DataFrame
     sentences: tuple[str, ...]
     converged: bool
+    notes: tuple[Note, ...] = ()
 
     def __str__(self) -> str:
         """Return the sentences, a line each."""
@@ -76,6 +82,7 @@ class Answer:
             "converged": self.converged,
             "answer": list(self.sentences),
             "ranking": self.ranking.to_dict("records"),
+            "notes": [note.to_dict() for note in self.notes],
         }
 
 
@@ -155,7 +162,7 @@ def answer_question(fit: Fit, question: Question) -> Answer:
         *_missing_scores(fit, question, ranking),
         *size_in_words(fit),
     )
-    return Answer(question, ranking, sentences, converged)
+    return Answer(question, ranking, sentences, converged, _left_out(fit, question, ranking))
 
 
 def _sentences(ranking: pd.DataFrame, question: Question, converged: bool) -> list[str]:
@@ -180,6 +187,71 @@ def _sentences(ranking: pd.DataFrame, question: Question, converged: bool) -> li
             "candidate that turns out best."
         )
     return sentences + reservations(first, names[0])
+
+
+def _left_out(fit: Fit, question: Question, ranking: pd.DataFrame) -> tuple[Note, ...]:
+    """Say which backbones the default sizes leave out, and whether one of them would be first."""
+    if not question.left_out:
+        return ()
+    mean = _expected(fit, question, int(ranking.attrs["draws"]))
+    order = sorted(question.left_out, key=lambda name: -mean.get(name, -np.inf))
+    names = short_by_name([*ranking["backbone"], *order])
+    have_run = set(fit.study.fitted_runs["backbone"])
+    with_runs = [names[name] for name in order if name in have_run]
+    of_them = f", {len(with_runs)} of them with runs" if with_runs else ""
+    listed = and_more(with_runs or [names[name] for name in order], NAMED)
+    n = len(order)
+    left = f"{counted(n, 'backbone')} with text scores {'is' if n == 1 else 'are'} left out by size{of_them}"
+    above = bool(mean) and mean[order[0]] > ranking["mean"].iloc[0]
+    first = (
+        f"{names[order[0]]} would be first ({percent(mean[order[0]])})" if above else "none would be first"
+    )
+    parts = [f"{left}: {listed}", first if mean else "", _way_in(fit, question)]
+    message = "; ".join(filter(None, parts))
+    return (Note("left-out-by-size", message, "warning" if above else "note"),)
+
+
+def _expected(fit: Fit, question: Question, draws: int) -> dict[str, float]:
+    """Expected accuracy of what is left out, by the draws that the ranking is of; none if out of reach."""
+    params = fit.study.backbones["params"].astype(float)
+    needs_size = "size_slope" in fit.posterior
+    asked = [name for name in question.left_out if not (needs_size and np.isnan(params[name]))]
+    if not asked:
+        return {}
+    try:
+        accuracy = predict_draws(
+            fit,
+            asked,
+            volumes=question.volume,
+            recipe=question.recipe,
+            kind=question.kind,
+            seed=question.seed,
+            draws=draws,
+        )
+    except ModelError:  # a model without a population says nothing of a family without runs
+        return {}
+    return dict(zip(asked, accuracy.isel(volume=0).mean("sample").to_numpy()))
+
+
+def _way_in(fit: Fit, question: Question) -> str:
+    """Which options make candidates of what is left out."""
+    params = fit.study.backbones.loc[list(question.left_out), "params"].astype(float)
+    options = []
+    if (params < SIZES[0]).any():
+        options.append(f"--min-size {_rounded(params.min(), np.floor)}")
+    if (params > SIZES[1]).any():
+        options.append(f"--max-size {_rounded(params.max(), np.ceil)}")
+    them = "it" if len(params) == 1 else "them"
+    ways = [f"{' '.join(options)} {'lets' if len(options) == 1 else 'let'} {them} in"] if options else []
+    if params.isna().any():
+        ways.append(f"--candidates lets in {counted(int(params.isna().sum()), 'backbone')} of unknown size")
+    return "; ".join(ways)
+
+
+def _rounded(size: float, direction: Any) -> str:
+    """Write a size with three digits, rounded so that what has it is within."""
+    step = 10.0 ** (np.floor(np.log10(size)) - 2)
+    return short_count(direction(size / step) * step)
 
 
 def _told_apart(ranking: pd.DataFrame, names: list[str], prob: float) -> list[str]:

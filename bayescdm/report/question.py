@@ -40,6 +40,8 @@ class Question:
     seed : int
     chosen : tuple of str
         What the user did not say and was chosen, one sentence each.
+    left_out : tuple of str
+        Backbones of the study with text scores that the default sizes leave out.
     """
 
     candidates: Candidates
@@ -49,6 +51,7 @@ class Question:
     kind: PredictionKind = "backbone"
     seed: int = 0
     chosen: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def ask(
@@ -87,14 +90,16 @@ def ask(
         No backbone of the study has that size, or `sizes` stand beside named candidates.
     """
     check_probability(prob)
-    chosen = []
+    chosen, left_out = [], []
     if candidates is None:
         candidates, said = _default_candidates(fit, sizes)
+        left_out = _left_out(fit, candidates, sizes)
         chosen.append(said)
     elif sizes is not None:
         raise RequestError("sizes choose among the study's backbones; leave them out or name no candidates")
     recipe, volume, said_of_place = default_place(fit, fit.study.fitted_runs, recipe=recipe, volume=volume)
-    return Question(candidates, recipe, volume, prob, seed=seed, chosen=(*chosen, *said_of_place))
+    said_of_all = (*chosen, *said_of_place)
+    return Question(candidates, recipe, volume, prob, seed=seed, chosen=said_of_all, left_out=tuple(left_out))
 
 
 def named_recipe(recipe: str) -> str:
@@ -152,6 +157,15 @@ def _default_candidates(fit: Fit, sizes: tuple[float, float] | None) -> tuple[li
     if sizes is not None:
         raise RequestError(f"{fit.study.name}: no backbone with text scores has {span}")
     return list(scored), f"candidates: {_all(len(scored))} with text scores; none has {span}"
+
+
+def _left_out(fit: Fit, candidates: list[str], sizes: tuple[float, float] | None) -> list[str]:
+    """Scored backbones that a default size leaves out; what the asked sizes leave out is no news."""
+    low, high = sizes or SIZES
+    others = [name for name in fit.study.scored if name not in candidates]
+    params = fit.study.backbones.loc[others, "params"].astype(float)
+    by_default = (low == SIZES[0]) & (params < low) | (high == SIZES[1]) & (params > high)
+    return list(params.index[by_default | (params.isna() & (sizes is None))])
 
 
 def _all(n: int) -> str:

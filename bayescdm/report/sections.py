@@ -83,6 +83,7 @@ def answer_section(fit: Fit, answer: Answer) -> Section:
     sentences = [*answer.sentences, moves_in_words(fit, answer, slider.frame)]
     if question.chosen:
         sentences.append("Not asked for, so chosen: " + "; ".join(question.chosen) + ".")
+    sentences += [f"{note.message}." for note in answer.notes]
     parts: list[Part] = [
         figure("ranking", f"Expected accuracy with {interval}, and P(best). {where}.", draw_ranking),
         _ranking_table(answer, where),
