@@ -140,7 +140,7 @@ def test_an_unseen_large_backbone_is_forecast_with_its_uncertainty(batch, simula
     assert table["tuned"].tolist() == [0, 1]
     width = table[upper] - table[lower]
     assert width["Qwen2.5-72B"] > 2 * width["Qwen3-8B-Base"]
-    assert table.at["Qwen2.5-72B", "extrapolation"] == 1
+    assert table.at["Qwen2.5-72B", "extrapolation"] == "beyond the tuned points in composite"
     truth = simulated_fit.study.truth
     A, B0, Bm = (truth[rate]["Qwen2.5"]["base"] for rate in ("A", "B0", "Bm"))
     S = truth["S"]["Qwen2.5-72B"]
@@ -160,6 +160,22 @@ def test_an_unseen_large_backbone_is_forecast_with_its_uncertainty(batch, simula
     assert table.at["Qwen2.5-72B", "batch_size"] == pytest.approx(
         2 ** table.at["Qwen2.5-72B", "log2_batch"], rel=0.1
     )
+
+
+@pytest.mark.parametrize(("predictor", "of_x"), [("composite", "composite"), ("params", "size")])
+def test_volumes_beyond_the_tuned_points_and_beyond_the_study_are_told(
+    simulated_fit, losses, predictor, of_x
+):
+    batch = cdm.fit_batch_size(simulated_fit, losses, predictor=predictor)
+    table = batch.predict(["Qwen2.5-72B", "Qwen3-4B-Base"], volumes=[16e9, 12e9, 40e12])
+    said = table.set_index(["backbone", "volume"])["extrapolation"]
+    tuned, study = "beyond the tuned points in", "extrapolation in volume"
+    assert said["Qwen2.5-72B", 16e9] == f"{tuned} {of_x}"
+    assert said["Qwen2.5-72B", 12e9] == f"{tuned} {of_x}, volume"
+    assert said["Qwen3-4B-Base", 16e9] == ""
+    assert said["Qwen3-4B-Base", 12e9] == f"{tuned} volume"
+    assert said["Qwen3-4B-Base", 40e12].startswith(f"{study}; {tuned} ")
+    assert said["Qwen3-4B-Base", 40e12].endswith("volume")
 
 
 @pytest.mark.parametrize(("truth", "other"), [("composite", "params"), ("params", "composite")])
@@ -250,6 +266,10 @@ def test_command_predicts_what_the_function_does(simulated_fit, losses, table, t
     text = CliRunner().invoke(app, [*command, *asked]).stdout
     assert "beyond the tuned points" in text
     assert "P(larger with it) = >.99" in text
+    far = CliRunner().invoke(app, [*command, "--volume", "40000B", "--backbone", "Qwen3-8B-Base", "--json"])
+    assert "40T was read as tokens, the study's unit; its largest volume is " in far.stderr
+    assert [note["code"] for note in json.loads(far.stdout)["notes"]][-1] == "volume-far-beyond"
+    assert "volume" in json.loads(far.stdout)["rows"][0]["extrapolation"]
     compared = CliRunner().invoke(app, [*command, "--compare", "--json"])
     assert [row["predictor"] for row in json.loads(compared.stdout)["rows"]] == ["composite", "params"]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from bayescdm.cli.fits import candidates_read, volume_of
+from bayescdm.cli.fits import candidates_read, far_volumes, volume_of
 from bayescdm.cli.frame import AsJson, CandidateFile, FitFile, Kind, Overwrite, Prob, TableOut, app
 from bayescdm.cli.output import end, show_frame
 from bayescdm.errors import RequestError
@@ -66,6 +66,9 @@ def batch(
         return
     asked, said = (backbone, ()) if candidates is None else candidates_read(fitted.study, candidates)
     volumes = [volume_of(text, fitted.study) for text in volume or ()]
+    far = far_volumes(volumes, fitted.study)
+    for note in far:
+        typer.echo(str(note), err=True)
     law = fit_batch_size(fitted, read, predictor=predictor, seed=seed)
     table = law.predict(asked, volumes=volumes, kind=kind, prob=prob, seed=seed)
     table.attrs["slope"] = law.summary(prob=prob).query("quantity == 'beta'").iloc[0].to_dict()
@@ -78,7 +81,7 @@ def batch(
         out=out,
         overwrite=overwrite,
         shown=readable_batches(table),
-        notes=[*notes, *said],
+        notes=[*notes, *said, *far],
     )
     if not as_json:
         typer.echo(slope_in_words(law, prob))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -32,11 +33,10 @@ from bayescdm.cli.frame import (
     app,
 )
 from bayescdm.cli.output import end, print_json, progress, show_frame
-from bayescdm.errors import RequestError
+from bayescdm.errors import Note, RequestError
 from bayescdm.wording import short_count
 
 if TYPE_CHECKING:
-    from bayescdm.errors import Note
     from bayescdm.fit import Fit
     from bayescdm.predict import Candidates
     from bayescdm.sampling import SamplerSettings
@@ -49,6 +49,7 @@ __all__ = [
     "candidates_read",
     "changed",
     "count",
+    "far_volumes",
     "load",
     "opened",
     "positive",
@@ -354,6 +355,8 @@ def candidates_read(
 
 #: Factor below the smallest observed volume from which on a letter such as M seems to be missing.
 FAR_BELOW = 1000
+#: Factor above the largest observed volume from which on it is said in which unit a volume was read.
+FAR_ABOVE = 100
 
 
 def volume_of(text: str, study: Study, option: str = "--volume") -> float:
@@ -370,6 +373,22 @@ def volume_of(text: str, study: Study, option: str = "--volume") -> float:
     raise RequestError(
         f"{option} {text}: {_with_unit(volume, study.volume_unit)} is less than a thousandth of the smallest "
         f"observed volume, {short_count(float(observed.min()))}{hint}"
+    )
+
+
+def far_volumes(volumes: Iterable[float], study: Study) -> tuple[Note, ...]:
+    """Say in which unit volumes far above all observed ones were read: another may have been meant."""
+    largest, unit = float(study.runs["volume"].max()), study.volume_unit
+    return tuple(
+        Note(
+            "volume-far-beyond",
+            f"{short_count(volume)} was read as {unit}, the study's unit; its largest volume is "
+            f"{short_count(largest)} {unit}. If another unit was meant, convert the volume",
+            "warning",
+            "--volume",
+        )
+        for volume in volumes
+        if volume > FAR_ABOVE * largest
     )
 
 

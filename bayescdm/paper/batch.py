@@ -14,7 +14,8 @@ from bayescdm.compare.tables import interval, single_interval
 from bayescdm.errors import InputError, NotFoundError, RequestError, unknown_name
 from bayescdm.intervals import check_probability
 from bayescdm.predict.candidates import Candidates
-from bayescdm.predict.question import Question
+from bayescdm.predict.law import LawDraws
+from bayescdm.predict.question import Question, outside
 from bayescdm.seeds import generator
 from bayescdm.study import Study
 from bayescdm.wording import counted
@@ -43,6 +44,9 @@ Predictor = Literal["composite", "params"]
 SHARES = np.linspace(0.02, 0.98, 33)
 #: Draws of the law that enter, evenly spaced.
 DRAWS = 1000
+#: What is said of a cell outside the tuned points, and what the predictor x is called there.
+BEYOND_TUNED = "beyond the tuned points"
+X_IN_WORDS = {"composite": "composite", "params": "size"}
 #: Faults of a table of losses that are named one by one.
 MOST_PROBLEMS = 10
 
@@ -324,15 +328,11 @@ class BatchFit:
         -------
         DataFrame, one row a backbone and volume
             ``backbone``, ``volume``, ``log2_batch`` (mean) with its interval, ``batch_size`` (median,
-            samples) with its interval, ``tuned`` (1 where the backbone was), ``extrapolation`` (1 where x
-            lies outside the tuned points in most draws).
+            samples) with its interval, ``tuned`` (1 where the backbone was), ``extrapolation``: in words,
+            what lies outside what the study observed, and outside the tuned points; empty where nothing does.
         """
         x = self._predictor(candidates, volumes)
         values = self._draws_at(x, kind, seed)
-        seen = _of_points(self.fit, self.points, self.predictor, len(self.alpha))
-        # A tuned point is computed twice, and may differ from itself in the last bits.
-        slack = 1e-9 * np.abs(seen).max(1)[:, None, None]
-        outside = (x < seen.min(1)[:, None, None] - slack) | (x > seen.max(1)[:, None, None] + slack)
         flat = values.to_numpy().reshape(len(self.alpha), -1)
         names, at = values["backbone"].to_numpy(), values["volume"].to_numpy().astype(float)
         bounds = interval(flat, kind, prob)
@@ -345,11 +345,35 @@ class BatchFit:
                 "batch_size": 2 ** np.median(flat, axis=0),
                 **{f"batch_size_{name}": 2**bound for name, bound in bounds.items()},
                 "tuned": np.repeat(np.isin(names, self.points["backbone"]), len(at)).astype(int),
-                "extrapolation": (outside.mean("sample") > 0.5).to_numpy().ravel().astype(int),
+                "extrapolation": self._extrapolation(x, candidates).ravel(),
             }
         )
         table.attrs = self._facts(prob) | {"kind": kind}
         return table
+
+    def _extrapolation(self, x: xr.DataArray, candidates: Candidates) -> np.ndarray:
+        """What each cell lies outside of, in words, (backbone, volume); empty where nothing."""
+        volumes, law = x["volume"].to_numpy().astype(float), LawDraws.of(self.fit)
+        if self.predictor == "composite":
+            asked: dict[str, Any] = {"recipe": None, "kind": "law", "seed": 0, "draws": len(self.alpha)}
+            observed = Question.of(self.fit, candidates, volumes=list(volumes), **asked).extrapolation()
+        else:  # ln N alone: whatever the capability, only the volume may be one that no run has seen
+            of_volume = np.where(outside(volumes, *law.volumes), "extrapolation in volume", "")
+            observed = np.tile(of_volume.astype(object), (x.sizes["backbone"], 1))
+        seen = _of_points(self.fit, self.points, self.predictor, len(self.alpha))
+        # A tuned point is computed twice, and may differ from itself in the last bits.
+        slack = 1e-9 * np.abs(seen).max(1)[:, None, None]
+        beyond = (x < seen.min(1)[:, None, None] - slack) | (x > seen.max(1)[:, None, None] + slack)
+        tuned = self.points["volume"]
+        of_x, of_volume = (beyond.mean("sample") > 0.5).to_numpy(), outside(volumes, tuned.min(), tuned.max())
+        words = np.full(observed.shape, "", dtype=object)
+        for cell in np.ndindex(observed.shape):
+            what = {X_IN_WORDS[self.predictor]: of_x[cell], "volume": of_volume[cell[1]]}
+            listed = ", ".join(name for name, holds in what.items() if holds)
+            words[cell] = "; ".join(
+                filter(None, [str(observed[cell]), listed and f"{BEYOND_TUNED} in {listed}"])
+            )
+        return words
 
     def _facts(self, prob: float) -> dict[str, Any]:
         facts = self.fit.facts()

@@ -128,12 +128,12 @@ def batch_columns(kind: PredictionKind, prob: float) -> list[Column]:
         Column("optimal batch, samples", "batch_size", "integer"),
         Column(interval_label(kind, prob), interval_columns(kind, prob, of="batch_size"), "integer"),
         Column("tuned", "tuned_in_words"),
-        Column("extrapolation", "extrapolation_in_words"),
+        Column("extrapolation", "extrapolation"),
     ]
 
 
 def readable_batches(table: pd.DataFrame) -> pd.DataFrame:
-    """Lay predicted batch sizes out for readers: flags in words.
+    """Lay predicted batch sizes out for readers: what was tuned in words.
 
     Parameters
     ----------
@@ -145,11 +145,7 @@ def readable_batches(table: pd.DataFrame) -> pd.DataFrame:
     DataFrame, one row a backbone and volume
         Columns of `batch_columns`.
     """
-    beyond = "beyond the tuned points"
-    return table.assign(
-        tuned_in_words=table["tuned"].map({1: "yes", 0: "no"}),
-        extrapolation_in_words=table["extrapolation"].map({1: beyond, 0: ""}),
-    )
+    return table.assign(tuned_in_words=table["tuned"].map({1: "yes", 0: "no"}))
 
 
 def slope_in_words(batch: BatchFit, prob: float) -> str:

@@ -24,7 +24,7 @@ from bayescdm.wording import counted, short_count
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
 
-__all__ = ["LARGER", "MODES", "NEW_RECIPE", "Question", "volumes_beyond_recipe"]
+__all__ = ["LARGER", "MODES", "NEW_RECIPE", "Question", "outside", "volumes_beyond_recipe"]
 
 #: Recipe that no run used: its baseline is drawn from the recipes' population.
 NEW_RECIPE = "new"
@@ -261,14 +261,14 @@ class Question:
     def extrapolation(self) -> np.ndarray:
         """Observed ranges that each cell lies outside of, in words, (backbone, volume); empty if none."""
         observed = self.law["S"][:, self.law.positions("backbone", self.law.backbones)]
-        outside = (self.capability < observed.min(1)) | (self.capability > observed.max(1))
+        beyond = (self.capability < observed.min(1)) | (self.capability > observed.max(1))
         # S has a posterior: outside means in most draws.
         ranges = {
-            "capability": (outside.mean(1) > 0.5)[:, None],
-            "volume": _outside(self.volumes, *self.law.volumes)[None, :],
+            "capability": (beyond.mean(1) > 0.5)[:, None],
+            "volume": outside(self.volumes, *self.law.volumes)[None, :],
         }
         if "size_slope" in self.law:
-            ranges["size"] = _outside(self.log_params(), *self.law.log_params)[:, None]
+            ranges["size"] = outside(self.log_params(), *self.law.log_params)[:, None]
         cells = np.full((len(self.names), len(self.volumes)), "", dtype=object)
         for what, where in ranges.items():
             cells = np.where(
@@ -324,13 +324,28 @@ def volumes_beyond_recipe(law: LawDraws, recipe: str | None, volumes: np.ndarray
         return words
     around = seen.volumes[0] / ABOUT_THE_SAME, seen.volumes[1] * ABOUT_THE_SAME
     low, high = (short_count(end) for end in seen.volumes)
-    outside = _outside(volumes, *around) & ~_outside(volumes, *law.volumes)
-    words[outside] = f"no run of this recipe at this volume ({low if low == high else f'{low} to {high}'})"
+    beyond = outside(volumes, *around) & ~outside(volumes, *law.volumes)
+    words[beyond] = f"no run of this recipe at this volume ({low if low == high else f'{low} to {high}'})"
     return words
 
 
-def _outside(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Whether each value lies outside a range; of an unknown range, every value does."""
+def outside(values: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Whether each value lies outside a range, but for rounding; of an unknown range, every value does.
+
+    Parameters
+    ----------
+    values : ndarray
+    low, high : float
+
+    Returns
+    -------
+    ndarray of bool
+
+    Examples
+    --------
+    >>> outside(np.array([1.0, 2.0, 5.0]), 1.0, 4.0).tolist()
+    [False, False, True]
+    """
     slack = RANGE_TOLERANCE * max(abs(low), abs(high))
     return ~((values >= low - slack) & (values <= high + slack))
 
