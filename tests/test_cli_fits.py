@@ -367,6 +367,21 @@ def test_flagged_scores_are_missing_in_the_fit_that_asks_for_it(run, asked):
     assert treated - kept == 15
 
 
+def test_report_and_choose_fit_without_flagged_scores_where_that_is_asked(run, asked, saved, quick_page):
+    option = "--treat-outliers-as-missing"
+    assert run("report", "open-vlm", option).exit_code == 0
+    assert run("choose", "open-vlm", option, "--volume", "1.2M").exit_code == 0
+    assert run("fit", "open-vlm", "--out", "a.nc").exit_code == 0
+    *treated, kept = (study.text_scores.loc[study.scored].isna().sum().sum() for study, _ in asked)
+    assert treated == [kept + 15, kept + 15]
+    for command in ("report", "choose"):
+        refused = run(command, saved, option)
+        assert (refused.exit_code, refused.stderr) == (
+            1,
+            f"{option} belongs to fitting; {saved} is fitted already\n",
+        )
+
+
 def test_report_of_a_study_fits_once_more_without_flagged_scores(run, asked, quick_page):
     page = run("report", "open-vlm", "--model", "transfer_pooled", "--seed", 5)
     assert page.exit_code == 0, page.stderr

@@ -29,6 +29,7 @@ from bayescdm.cli.frame import (
     Prob,
     Recipe,
     SeedOfTwo,
+    TreatOutliers,
     Tune,
     Unscored,
     app,
@@ -126,6 +127,7 @@ def choose(
     model: Model = "transfer_hierarchical",
     seed: SeedOfTwo = None,
     benchmark: Benchmarks = None,
+    treat_outliers_as_missing: TreatOutliers = False,
     unscored: Unscored = "leave_out",
     draws: Draws = None,
     tune: Tune = None,
@@ -150,7 +152,7 @@ def choose(
     positive("--bytes-per-parameter", bytes_per_param)
     if not equivalent >= 0:
         raise RequestError(f"--equivalent {equivalent:g}: write accuracy points, 0 or more")
-    study, fitted = opened(source, benchmark, unscored)
+    study, fitted = opened(source, benchmark, unscored, treat_outliers_as_missing=treat_outliers_as_missing)
     # A faulty study is refused before the sampler is imported.
     from bayescdm.decide import Constraints, read_cost_table
     from bayescdm.decide import choose as chosen_by

@@ -267,7 +267,16 @@ def load(
 
 
 #: Options of commands that take a study or a fit which only act when a study is fitted.
-OF_FITTING = ("model", "draws", "tune", "chains", "benchmark", "unscored", "sensitivity")
+OF_FITTING = (
+    "model",
+    "draws",
+    "tune",
+    "chains",
+    "benchmark",
+    "treat_outliers_as_missing",
+    "unscored",
+    "sensitivity",
+)
 #: Seeds where none is given: of the sampler, and of what is drawn for new backbones.
 SAMPLER_SEED, DRAWN_SEED = 1, 0
 
@@ -280,7 +289,9 @@ def refuse_fitting(context: typer.Context, source: str) -> None:
     given = [name for name, where in sources.items() if where is not None and where.name == "COMMANDLINE"]
     if given:
         raise RequestError(
-            "\n".join(f"--{name} belongs to fitting; {source} is fitted already" for name in given)
+            "\n".join(
+                f"--{name.replace('_', '-')} belongs to fitting; {source} is fitted already" for name in given
+            )
         )
 
 
@@ -290,7 +301,11 @@ def seeds(asked: int | None) -> tuple[int, int]:
 
 
 def opened(
-    source: str, benchmark: list[str] | None, unscored: Literal["leave_out", "by_size"]
+    source: str,
+    benchmark: list[str] | None,
+    unscored: Literal["leave_out", "by_size"],
+    *,
+    treat_outliers_as_missing: bool,
 ) -> tuple[Study, Fit | None]:
     """Return the study of a saved fit with that fit, or a study that is still to be fitted."""
     if source.endswith(".nc"):
@@ -298,7 +313,8 @@ def opened(
 
         fitted = load_fit(source)
         return fitted.study, fitted
-    return load(source, benchmark, unscored=unscored), None
+    loaded = load(source, benchmark, treat_outliers_as_missing=treat_outliers_as_missing, unscored=unscored)
+    return loaded, None
 
 
 def announced(study: Study, model: str) -> bool:

@@ -28,6 +28,7 @@ from bayescdm.cli.frame import (
     Prob,
     Recipe,
     SeedOfTwo,
+    TreatOutliers,
     Tune,
     Unscored,
     app,
@@ -91,6 +92,7 @@ def report(
     model: Model = "transfer_hierarchical",
     seed: SeedOfTwo = None,
     benchmark: Benchmarks = None,
+    treat_outliers_as_missing: TreatOutliers = False,
     unscored: Unscored = "leave_out",
     draws: Draws = None,
     tune: Tune = None,
@@ -126,7 +128,7 @@ def report(
         )
     refuse_fitting(context, source)
     refit = None
-    study, fitted = opened(source, benchmark, unscored)
+    study, fitted = opened(source, benchmark, unscored, treat_outliers_as_missing=treat_outliers_as_missing)
     # Imported when the study is known to be one: the sampler takes seconds.
     from bayescdm.report.page import is_report
 
@@ -138,7 +140,7 @@ def report(
     check_probability(prob)
     _check_family(study, family)
     if fitted is None:
-        again = sensitivity and family is None
+        again = sensitivity and family is None and not treat_outliers_as_missing
         fitted, refit = _fits(study, model, of_sampler, sampler(draws, tune, chains), sensitivity=again)
     asked: dict[str, Any] = {
         "recipe": recipe,
