@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from bayescdm.compare import rank_backbones
+from bayescdm.decide import choose
 from bayescdm.errors import Note, RequestError
 from bayescdm.plots.style import DARK, LIGHT
 from bayescdm.predict import predict_draws
@@ -18,6 +19,7 @@ from bayescdm.report.answers import Answer
 from bayescdm.report.page import is_report
 from bayescdm.report.question import Question, ask
 from bayescdm.report.sensitivity import answer_again, changes, changes_in_words
+from bayescdm.report.volumes import volume_slider
 from bayescdm.tables import Column, table
 from bayescdm.wording import probability
 
@@ -229,6 +231,16 @@ def test_defaults_are_said_aloud(fit):
     assert question.candidates == ["f-base", "f-instruct", "g-base", "f-other", "g-instruct", "n-base"]
     assert len(question.chosen) == 3
     assert ask(fit, candidates=["f-base"], recipe="narrow", volume=2e6).chosen == ()
+
+
+def test_a_volume_that_nobody_asked_for_is_marked_as_chosen(fit):
+    for volume, mark in ((None, "10M samples, as chosen"), (1e6, "1M samples, as asked")):
+        slider = volume_slider(fit, answer(fit, volume=volume))
+        assert slider.steps[slider.start].label == mark
+        assert slider.steps[slider.start].table.caption.endswith(mark)
+        chosen = choose(fit, volume=volume).document().sections[0].parts
+        slider = next(part for part in chosen if part.kind == "slider")
+        assert slider.steps[slider.start].label == mark
 
 
 def test_sizes_choose_candidates(fit):

@@ -52,8 +52,8 @@ class Choice(Documented):
     ----------
     question : dict
         What was asked and what was chosen where nothing was: ``recipe``, ``volume`` (None where each
-        candidate has its own), ``volume_unit``, ``budget``, ``cost_unit``, ``equivalent``, ``reference``,
-        ``kind``, ``probability``, ``seed``, ``chosen``.
+        candidate has its own), ``volume_asked`` (false where it was chosen), ``volume_unit``, ``budget``,
+        ``cost_unit``, ``equivalent``, ``reference``, ``kind``, ``probability``, ``seed``, ``chosen``.
     ranking : DataFrame, one row a feasible candidate, best first
         The columns of `bayescdm.compare.rank_backbones`, and ``params``, ``active_params``, ``volume`` (the D
         it would use), ``cost``, ``p_first_better`` (none for the first), ``tied`` (the data cannot tell it
@@ -263,6 +263,7 @@ def choose(
     question: dict[str, Any] = {
         "recipe": recipe,
         "volume": None if free else place,
+        "volume_asked": volume is not None,
         "volume_unit": fit.study.volume_unit,
         "budget": limit,
         "cost_unit": counting.unit,

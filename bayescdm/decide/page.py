@@ -92,7 +92,7 @@ def _recommendation(fit: Fit, choice: Choice) -> Section:
     caption = f"Expected accuracy with {interval_label(kind, prob)}, and P(best). {where}."
     columns = choice_columns(kind, prob, asked["cost_unit"])
     answer = _answer(fit, choice)
-    mark = "as asked" if asked["volume"] is not None else "that of the first choice"
+    mark = "that of the first choice" if asked["volume"] is None else ""
     slider = volume_slider(fit, answer, mark=mark)
     sentences = [*choice.sentences, moves_in_words(fit, answer, slider.frame)]
     if asked["chosen"]:
@@ -125,7 +125,14 @@ def _answer(fit: Fit, choice: Choice) -> Answer:
     """What the slider moves: the candidates at one volume, the asked one or that of the first choice."""
     asked = choice.question
     volume = asked["volume"] or float(choice.ranking["volume"].iloc[0])
-    question = Question(choice.candidates, asked["recipe"], volume, asked["probability"], seed=asked["seed"])
+    question = Question(
+        choice.candidates,
+        asked["recipe"],
+        volume,
+        asked["probability"],
+        seed=asked["seed"],
+        volume_asked=asked["volume_asked"],
+    )
     if asked["volume"] is None:
         return answer_question(fit, question)
     return Answer(question, choice.ranking, choice.sentences, choice.converged)

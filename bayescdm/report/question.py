@@ -40,6 +40,8 @@ class Question:
     seed : int
     chosen : tuple of str
         What the user did not say and was chosen, one sentence each.
+    volume_asked : bool
+        Whether the user asked for this volume, or it was chosen.
     left_out : tuple of str
         Backbones of the study with text scores that the default sizes leave out.
     """
@@ -51,6 +53,7 @@ class Question:
     kind: PredictionKind = "backbone"
     seed: int = 0
     chosen: tuple[str, ...] = ()
+    volume_asked: bool = True
     left_out: tuple[str, ...] = ()
 
 
@@ -97,9 +100,17 @@ def ask(
         chosen.append(said)
     elif sizes is not None:
         raise RequestError("sizes choose among the study's backbones; leave them out or name no candidates")
-    recipe, volume, said_of_place = default_place(fit, fit.study.fitted_runs, recipe=recipe, volume=volume)
-    said_of_all = (*chosen, *said_of_place)
-    return Question(candidates, recipe, volume, prob, seed=seed, chosen=said_of_all, left_out=tuple(left_out))
+    recipe, place, said_of_place = default_place(fit, fit.study.fitted_runs, recipe=recipe, volume=volume)
+    return Question(
+        candidates,
+        recipe,
+        place,
+        prob,
+        seed=seed,
+        chosen=(*chosen, *said_of_place),
+        volume_asked=volume is not None,
+        left_out=tuple(left_out),
+    )
 
 
 def named_recipe(recipe: str) -> str:

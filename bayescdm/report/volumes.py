@@ -99,7 +99,7 @@ def _volumes(fit: Fit, asked: float) -> list[float]:
     return sorted({*(volume for volume in grid if abs(np.log(volume / asked)) > 0.05), asked})
 
 
-def volume_slider(fit: Fit, answer: Answer, *, mark: str = "as asked") -> Slider:
+def volume_slider(fit: Fit, answer: Answer, *, mark: str = "") -> Slider:
     """Build the part of the page that moves the ranking with the volume.
 
     Parameters
@@ -107,13 +107,14 @@ def volume_slider(fit: Fit, answer: Answer, *, mark: str = "as asked") -> Slider
     fit : Fit
     answer : Answer
     mark : str
-        What is said of the answer's own volume.
+        What is said of the answer's own volume; by default whether it was asked for or chosen.
 
     Returns
     -------
     Slider
     """
     question = answer.question
+    mark = mark or ("as asked" if question.volume_asked else "as chosen")
     by_volume = ranking_by_volume(fit, answer)
     shown = [c for c in ranking_columns(question.kind, question.prob) if c.title in KEPT or _is_interval(c)]
     lower, upper = interval_columns(question.kind, question.prob)
