@@ -225,3 +225,40 @@ class TestWideRuns:
         study = load_study(folder(tmp_path, runs=edited("runs", (2, "benchmark", f"{name}↑"))))
         assert set(study.scores["benchmark"]) == {row[benchmark] for row in table("runs")[1:]}
         assert "runs.csv:2:benchmark" in [note.where for note in told(study, "decoration-removed")]
+
+    def test_a_decimal_comma_taken_for_a_separator_is_named_in_one_line(self, tmp_path):
+        runs = WIDE
+        for score in ("55.1", "59.8", "63.5", "57.6", "61.8"):
+            runs = runs.replace(score, score.replace(".", ","))
+        (line,) = refusal(folder(tmp_path, runs=runs))
+        assert line.startswith("runs.csv, row 2 (header is row 1; also rows 3, 4, 5, 6): has 7 cells")
+        assert "'55,1' in row 2 looks like one figure with a decimal comma" in line
+        assert "quotes" in line and "semicolons" in line
+
+    def test_a_missing_cell_and_a_table_with_semicolons_have_no_decimal_comma(self, tmp_path):
+        for runs in (WIDE.replace("55.1,", ""), WIDE.replace(",", ";").replace("55.1", "55;1")):
+            (line,) = refusal(folder(tmp_path, runs=runs))
+            assert "row 2" in line and "decimal comma" not in line
+
+    def test_titles_alone_are_no_rows_of_data(self, tmp_path):
+        head = WIDE.splitlines()[0]
+        assert refusal(folder(tmp_path, runs=head)) == ["runs.csv: has a header and no rows: add the data"]
+        (line,) = refusal(folder(tmp_path, runs=f"{head}\n{head}\nFirst group\n"))
+        assert line.startswith("runs.csv: holds no row of data")
+
+    @pytest.mark.parametrize("start", ["<!DOCTYPE html>\n<html>", "\n<html lang='en'>", "<!-- x --><Table>"])
+    def test_a_web_page_is_called_so(self, start, tmp_path):
+        page = f"{start}\n<tr><td>backbone</td></tr>\n<tr><td>larkspur-2-1b</td></tr>\n"
+        (line,) = refusal(folder(tmp_path, runs=page))
+        assert line.startswith("runs.csv: looks like a web page (HTML), not a table")
+
+    def test_runs_that_nothing_tells_apart_are_one_line(self, tmp_path):
+        runs = WIDE.replace("larkspur-2-3b", "larkspur-2-1b").replace("larkspur-2-8b", "larkspur-2-1b")
+        for volume in (",600000,", ",1200000,", ",2400000,"):
+            runs = runs.replace(volume, ",,")
+        runs += "r1,bramble-2b,,57.7,48.8,63.9\n"
+        (line,) = refusal(folder(tmp_path / "unnamed", runs=runs))
+        assert "without a volume ('larkspur-2-1b' in rows 2, 3 and 4; 1 more like this)" in line
+        assert "'vlm'" in line
+        named = [f"{row},{'vlm' if i == 0 else f'run {i}'}" for i, row in enumerate(runs.splitlines())]
+        assert len(load_study(folder(tmp_path / "named", runs="\n".join(named) + "\n")).runs) == 6

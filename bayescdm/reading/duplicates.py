@@ -5,8 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from bayescdm.reading.sheets import Sheet
+from bayescdm.wording import and_more
 
 __all__ = ["merge_duplicates"]
+
+#: Rows listed by number before the rest is counted.
+LISTED = 5
 
 
 def merge_duplicates(sheet: Sheet, scores: pd.DataFrame) -> pd.DataFrame:
@@ -31,6 +35,7 @@ def merge_duplicates(sheet: Sheet, scores: pd.DataFrame) -> pd.DataFrame:
     key = ["run", "column"]
     merged = scores.drop_duplicates(key).copy()
     repeated = scores[scores.duplicated(key, keep=False)]
+    repeated = repeated[~_refuse_runs_without_mark(sheet, repeated)]
     same: dict[int, list[int]] = {}
     for _, rows in repeated.groupby(key, sort=False):
         first = rows.iloc[0]
@@ -49,6 +54,25 @@ def merge_duplicates(sheet: Sheet, scores: pd.DataFrame) -> pd.DataFrame:
             sheet, row, sorted(set(first_rows)), whole=len(first_rows) == (scores["row"] == row).sum()
         )
     return merged
+
+
+def _refuse_runs_without_mark(sheet: Sheet, repeated: pd.DataFrame) -> pd.Series:
+    """Which scores are of runs that nothing tells apart, neither a volume nor a name; one problem for all."""
+    unmarked = repeated[repeated["volume"].isna() & (repeated["vlm"] == "")]
+    ways = unmarked.groupby(["run", "column", "source"])["value"].transform("nunique")
+    runs = unmarked.loc[ways > 1, "run"].unique()
+    of_runs = repeated["run"].isin(runs)
+    if len(runs):
+        of_one = repeated[repeated["run"] == runs[0]]
+        rows = and_more([str(row) for row in sorted(set(of_one["row"]))], LISTED)
+        more = f"; {len(runs) - 1} more like this" if len(runs) > 1 else ""
+        what = (
+            "runs of one backbone and recipe cannot be told apart without a volume "
+            f"('{of_one['backbone'].iloc[0]}' in rows {rows}{more}): fill in their volumes, or name each run "
+            "in a column 'vlm'"
+        )
+        sheet.findings.refuse(sheet.place(0), what)
+    return of_runs
 
 
 def _refuse_clashes(sheet: Sheet, rows: pd.DataFrame) -> bool:

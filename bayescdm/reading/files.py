@@ -21,6 +21,9 @@ __all__ = ["LEADING_ROWS", "FileProblem", "Rows", "file_rows"]
 #: How many lines are searched for the header.
 LEADING_ROWS = 10
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_WEB_PAGE = re.compile(
+    r"\s*(<\?xml[^>]*>\s*|<!--.*?-->\s*)*<(!doctype\s+html|html|head|body|table)\b", re.I | re.S
+)
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _LINE_ENDS = {"\r\n": "CR LF (Windows)", "\r": "CR alone (old Mac)", "\n": "LF"}
 
@@ -68,7 +71,10 @@ def file_rows(path: Path, key_titles: Sequence[str], findings: Findings) -> Rows
         raise FileProblem("is a workbook of an old Excel: save it as .xlsx or as CSV UTF-8")
     if content.startswith((b"\x1f\x8b", b"BZh", b"7z\xbc\xaf", b"Rar!")):
         raise FileProblem("is compressed: unpack it first")
-    return _text_rows(_decoded(content, path.name, findings), key_titles, path.name, findings)
+    text = _decoded(content, path.name, findings)
+    if _WEB_PAGE.match(text):
+        raise FileProblem("looks like a web page (HTML), not a table: save its table as CSV UTF-8")
+    return _text_rows(text, key_titles, path.name, findings)
 
 
 def _decoded(content: bytes, file: str, findings: Findings) -> str:

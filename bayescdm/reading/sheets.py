@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from bayescdm.reading.files import LEADING_ROWS, FileProblem, Rows, file_rows
-from bayescdm.reading.findings import Change, Findings, Place
+from bayescdm.reading.findings import Change, Findings, Place, shown
 from bayescdm.reading.labels import clean_title, fold
 from bayescdm.wording import counted
 
@@ -22,6 +23,8 @@ SUFFIXES = (".csv", ".tsv", ".txt", ".xlsx", ".parquet")
 #: Longer cells are no label and no figure, but a lost quote or pasted text.
 LONGEST_CELL = 2000
 LONGEST_TITLE = 200
+#: What stands before and behind the decimal comma of a score or a size.
+_BEFORE_COMMA, _BEHIND_COMMA = re.compile(r"-?\d{1,2}", re.ASCII), re.compile(r"\d{1,4}%?", re.ASCII)
 #: What stands in each cell of the line below the header of a Markdown table.
 _RULE = re.compile(r":?-{3,}:?")
 
@@ -131,13 +134,13 @@ def read_sheet(path: Path, key_titles: Sequence[str], findings: Findings) -> She
         rows = file_rows(path, key_titles, findings)
         header_row, titles, body = _split_header(rows, key_titles, file, findings)
         titles, body = _without_empty_columns(titles, body, file, findings)
-        body = _of_equal_width(titles, body, Place(file, header_row=header_row), findings)
+        equal = _of_equal_width(titles, body, Place(file, header_row=header_row), findings)
     except FileProblem as problem:
         findings.refuse(Place(file, problem.row), problem.what)
         return None
     table = pd.DataFrame(
-        [cells for _, cells in body],
-        index=pd.Index([number for number, _ in body], dtype=int),
+        [cells for _, cells in equal],
+        index=pd.Index([number for number, _ in equal], dtype=int),
         columns=range(len(titles)),
         dtype=object,
     )
@@ -147,8 +150,12 @@ def read_sheet(path: Path, key_titles: Sequence[str], findings: Findings) -> She
     _refuse_hostile_cells(sheet)
     _drop_rows_without_data(sheet, titles)
     if sheet.table.empty:
-        findings.refuse(Place(file), "has a header and no rows: add the data")
-        return None
+        if not any(any(cells) for _, cells in body):
+            findings.refuse(Place(file), "has a header and no rows: add the data")
+        elif equal:
+            what = "holds no row of data: what stands below the header are titles; add the data"
+            findings.refuse(Place(file), what)
+        return None  # of rows that were all refused, that is said already
     return sheet
 
 
@@ -203,16 +210,34 @@ def _without_empty_columns(
 def _of_equal_width(titles: list[str], body: Rows, file: Place, findings: Findings) -> Rows:
     """Refuse rows with more or fewer cells than the header: their figures may stand one column off."""
     equal: Rows = []
+    wrong: dict[int, Rows] = {}
     for number, cells in body:
         if len(cells) == len(titles):
             equal.append((number, cells))
         elif len(cells) == 1 or not any(cells):
             equal.append((number, (cells + [""] * len(titles))[: len(titles)]))
         else:
-            what = f"has {len(cells)} cells, the header {len(titles)}: "
-            what += "add what is missing, and quote cells that hold the separator"
+            wrong.setdefault(len(cells), []).append((number, cells))
+    at_commas = all((note.code, note.where) != ("separator", file.file) for note in findings.notes)
+    for width, rows in wrong.items():
+        torn = _torn_figure(rows) if at_commas and width > len(titles) else ""
+        what = f"has {width} cells, the header {len(titles)}: "
+        what += torn or "add what is missing, and quote cells that hold the separator"
+        for number, _ in rows:
             findings.refuse(replace(file, row=number), what)
     return equal
+
+
+def _torn_figure(rows: Rows) -> str:
+    """What to do about a figure whose decimal comma was taken for a separator; empty if there is none."""
+    for number, cells in rows:
+        for left, right in pairwise(cells):
+            if _BEFORE_COMMA.fullmatch(left) and _BEHIND_COMMA.fullmatch(right):
+                return (
+                    f"{shown(f'{left},{right}')} in row {number} looks like one figure with a decimal comma: "
+                    "put quotes around such figures, or save the table with semicolons between its cells"
+                )
+    return ""
 
 
 def _name_columns(sheet: Sheet, titles: list[str]) -> bool:
