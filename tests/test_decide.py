@@ -203,10 +203,29 @@ def test_cost_tables_are_read_with_all_problems_at_once(tmp_path):
         read_cost_table(path)
     lines = str(refused.value).splitlines()
     assert len(lines) == 3
-    assert any("row 3, column 'cost'" in line for line in lines)
-    assert any("row 4, column 'volume'" in line for line in lines)
+    assert any("row 3 (header is row 1), column 'cost'" in line for line in lines)
+    assert any("row 4 (header is row 1), column 'volume'" in line for line in lines)
     path.write_text("name,cost\na,1\n")
-    with pytest.raises(InputError, match=r"costs\.csv: there is no column 'backbone'"):
+    with pytest.raises(InputError, match=r"costs\.csv, row 1 .*: there is no column 'backbone'"):
+        read_cost_table(path)
+    path.write_text("backbone,cost\na,1\na,2\nb,abc\nb,3\nc,-1\n,\n-,4\n")
+    with pytest.raises(InputError) as refused:
+        read_cost_table(path)
+    told = [(problem.split(" (")[0], problem.split(": ", 1)[1]) for problem in refused.value.problems]
+    assert [place for place, _ in told] == [f"costs.csv, row {row}" for row in (3, 4, 5, 6, 8)]
+    assert told[0][1].startswith("'a' stands in row 2 as well, with another cost (1 there, 2 here)")
+    assert told[2][1] == "'b' stands in row 4 as well, with another cost: keep one of them"
+
+
+def test_a_cost_table_is_read_like_the_tables_of_a_study(tmp_path):
+    path = tmp_path / "costs.csv"
+    path.write_text("Backbone;Cost;remark\nf-base;1,5;x\ng-base;2,25;y\n")
+    table = read_cost_table(path)
+    assert table.rows["cost"].tolist() == [1.5, 2.25]
+    assert {"separator", "column-ignored"} <= {note.code for note in table.notes}
+    # What has a cell too many was read one column off: a backbone '1' that costs 200.
+    path.write_text("backbone,cost\nf-base,1,200\n")
+    with pytest.raises(InputError, match="has 3 cells, the header 2"):
         read_cost_table(path)
 
 
@@ -375,13 +394,11 @@ def test_a_cost_table_states_each_cost_once(known_fit, tmp_path):
     assert len(table.rows) == 3
     choice = choose(known_fit(50), costs=table)
     told = {note.code: note for note in choice.notes}
-    assert (
-        told["duplicate-merged"].where == "costs.csv, row 4" and "row 2" in told["duplicate-merged"].message
-    )
+    assert told["duplicate-merged"].where == "costs.csv:4" and "row 2" in told["duplicate-merged"].message
     assert "typo, which is no candidate" in told["cost-without-candidate"].message
     path.write_text("backbone,volume,cost\nf-base,1M,40\nf-base,2M,50\nf-base,1.0M,45\n")
     with pytest.raises(
-        InputError, match=r"row 4: 'f-base' stands in row 2 as well, .* \(40 there, 45 here\)"
+        InputError, match=r"row 4 .*: 'f-base' stands in row 2 as well, .* \(40 there, 45 here\)"
     ):
         read_cost_table(path)
     path.write_text("backbone,cost\na,1e24\nb,1.2M\n")

@@ -222,7 +222,7 @@ def test_a_table_of_losses_is_read_as_it_was_written(losses, table, simulated_fi
 def test_repairs_of_a_table_of_losses_are_told(tmp_path, simulated_fit):
     path = tmp_path / "losses.csv"
     path.write_text("backbone,Tokens,batch_size,loss,seed\nfalcon3-3b-base,16B,1K,2.31,7\n"
-                    "Falcon3-3B-Base,16B,512,-,7\n")  # fmt: skip
+                    "Falcon3-3B-Base,16B,512,-,7\nFalcon3-3B-Base,,,-,7\n")  # fmt: skip
     read, notes = cdm.read_batch_losses(path, simulated_fit.study)
     assert read.to_numpy().tolist() == [["Falcon3-3B-Base", 16e9, 1000.0, 2.31]]
     codes = {note.code for note in notes}
@@ -241,6 +241,10 @@ def test_repairs_of_a_table_of_losses_are_told(tmp_path, simulated_fit):
         ("backbone,tokens,batch_size,loss\nFalcon3-3B-Base,16B,512,2.3\nFalcon3-3B-Base,16B,512,2.4\n",
          ["row 3", "of row 2"]),
         ("backbone,tokens,batch_size,loss\nFalcon3-3B-Base,16B,512,\n", ["no row with a loss"]),
+        ("backbone,tokens,batch_size,loss\nnobody,16B,512,2.3\nFalcon3-3B-Base,-3,512,x\n"
+         "Falcon3-3B-Base,16B,zz,2.1\n",
+         ["'nobody'", "row 3 (header is row 1), column 'tokens': value '-3' is not above 0: write the number",
+          "'zz'"]),
     ],
 )  # fmt: skip
 def test_faults_of_a_table_of_losses_are_lines(tmp_path, simulated_fit, text, lines):
@@ -250,6 +254,7 @@ def test_faults_of_a_table_of_losses_are_lines(tmp_path, simulated_fit, text, li
         cdm.read_batch_losses(path, simulated_fit.study)
     for part in lines:
         assert part in str(caught.value)
+    assert "leave the cell empty" not in str(caught.value)
     with pytest.raises(NotFoundError, match="no such file"):
         cdm.read_batch_losses(tmp_path / "none.csv", simulated_fit.study)
 

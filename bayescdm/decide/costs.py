@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from bayescdm.errors import InputError, Note, RequestError
-from bayescdm.reading import parse_count
-from bayescdm.reading.findings import shown
+from bayescdm.errors import Note, RequestError
+from bayescdm.reading.cells import IF_UNKNOWN, CellError, Dots, is_missing, read_count
+from bayescdm.reading.columns import name_columns
+from bayescdm.reading.counts import dots_of
+from bayescdm.reading.findings import Findings
+from bayescdm.reading.scores import find_decimal_mark
+from bayescdm.reading.settings import Settings
+from bayescdm.reading.sheets import Sheet, read_sheet
 from bayescdm.study import Study
 
 __all__ = [
@@ -184,8 +190,8 @@ def read_cost_table(path: str | Path) -> CostTable:
     Parameters
     ----------
     path : str or Path
-        CSV with columns ``backbone``, ``cost`` and, where costs are at several volumes, ``volume``. Equal
-        rows are merged with a note.
+        Table (CSV, TSV, Excel or Parquet) with columns ``backbone``, ``cost`` and, where costs are at several
+        volumes, ``volume``; other columns are left out with a note. Equal rows are merged with a note.
 
     Returns
     -------
@@ -200,83 +206,93 @@ def read_cost_table(path: str | Path) -> CostTable:
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "costs.csv"
-    >>> _ = path.write_text("backbone,volume,cost\\nmine/7b,1.2M,850\\n")
+    >>> _ = path.write_text("backbone,volume,cost\nmine/7b,1.2M,850\n")
     >>> read_cost_table(path).cost("mine/7b", 7e9, 1.2e6)
     850.0
     """
-    path = Path(path)
-    try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True)
-    except (OSError, ValueError) as error:
-        raise InputError([f"{path}: cannot be read as CSV: {error}"]) from None
-    missing = [name for name in ("backbone", "cost") if name not in table]
-    if missing:
-        listed = ", ".join(f"'{title}'" for title in table.columns)
-        raise InputError(
-            [f"{path.name}: there is no column '{name}'; the columns are {listed}" for name in missing]
-        )
-    if table.empty:
-        raise InputError([f"{path.name}: has no row"])
-    problems: list[str] = []
-    cost = _numbers(path.name, table, "cost", _cost, problems)
-    volume = np.full(len(table), np.nan)
-    if "volume" in table:
-        volume = _numbers(path.name, table, "volume", parse_count, problems)
-    for row, name in enumerate(table["backbone"], start=2):
-        if not name.strip():
-            problems.append(f"{path.name}, row {row}, column 'backbone': is empty: name the backbone")
-    rows = pd.DataFrame({"backbone": table["backbone"].str.strip(), "volume": volume, "cost": cost})
-    if not problems:
-        rows, notes = _each_once(path.name, rows, problems)
-    if problems:
-        raise InputError(problems)
-    return CostTable(rows, notes)
+    findings = Findings()
+    sheet = read_sheet(Path(path), ["backbone", "cost"], findings)
+    rows = _costs(sheet) if sheet else None
+    findings.raise_problems()
+    assert rows is not None
+    return CostTable(rows, findings.told())
 
 
-def _each_once(file: str, rows: pd.DataFrame, problems: list[str]) -> tuple[pd.DataFrame, tuple[Note, ...]]:
+def _costs(sheet: Sheet) -> pd.DataFrame | None:
+    """The rows of a sheet as numbers; None where a column is missing."""
+    name_columns(sheet, ("backbone", "volume", "cost"), Settings())
+    titles = list(sheet.table.columns)
+    for name in ("backbone", "cost"):
+        if name not in titles:
+            listed = ", ".join(map(repr, titles))
+            what = f"there is no column '{name}'; the columns are {listed}"
+            sheet.findings.refuse(sheet.place(sheet.header_row), what)
+    if not {"backbone", "cost"} <= set(titles):
+        return None
+    for title in titles:
+        if title not in ("backbone", "volume", "cost"):
+            sheet.drop_column("column-ignored", title, "not needed: left out")
+    find_decimal_mark(sheet, [title for title in ("volume", "cost") if title in titles])
+    for row, name in list(sheet.cells("backbone")):
+        if is_missing(name):
+            sheet.refuse(row, "backbone", "names no backbone: write its name")
+    volume = pd.Series(np.nan, index=sheet.table.index)
+    if "volume" in titles:
+        dots = dots_of(sheet, "volume")
+        volume = _numbers(sheet, "volume", lambda text: _volume(text, sheet.decimal, dots))
+    cost = _numbers(sheet, "cost", lambda text: _cost(text, sheet.decimal))
+    rows = pd.DataFrame({"backbone": sheet.table["backbone"], "volume": volume, "cost": cost})
+    # Of a row whose backbone or volume is refused, nobody knows which cost it is.
+    known = rows["backbone"].notna() & (volume.notna() if "volume" in titles else True)
+    return _each_once(sheet, rows[known])
+
+
+def _each_once(sheet: Sheet, rows: pd.DataFrame) -> pd.DataFrame:
     """Keep one of several equal rows of a backbone and volume; rows that differ are a problem."""
-    key = ["backbone", "volume"]
-    notes: list[Note] = []
     first: dict[tuple[str, str], tuple[int, float]] = {}
-    for row, (backbone, volume, cost) in enumerate(rows.itertuples(index=False), start=2):
+    for row, backbone, volume, cost in rows.itertuples():
         there, known = first.setdefault((backbone, repr(volume)), (row, cost))
         if there == row:
             continue
         if cost == known:
             message = f"'{backbone}' is the same as in row {there}: kept once"
-            notes.append(Note("duplicate-merged", message, where=f"{file}, row {row}"))
-        else:
-            problems.append(
-                f"{file}, row {row}: '{backbone}' stands in row {there} as well, with another cost "
-                f"({known:g} there, {cost:g} here): keep one of them"
-            )
-    return rows.drop_duplicates(key, ignore_index=True), tuple(notes)
+            sheet.findings.note("duplicate-merged", sheet.place(row), message)
+            continue
+        figures = f" ({known:g} there, {cost:g} here)" if np.isfinite([known, cost]).all() else ""
+        what = f"'{backbone}' stands in row {there} as well, with another cost{figures}: keep one of them"
+        sheet.findings.refuse(sheet.place(row), what)
+    return rows.drop_duplicates(["backbone", "volume"], ignore_index=True)
 
 
-def _cost(text: str) -> float:
-    """Read a cost, of any size."""
+def _volume(text: str, decimal: str, dots: Dots) -> float:
+    """Read a volume, which no row may lack."""
     try:
-        value = float(text)
-    except ValueError:
-        try:
-            value = parse_count(text)
-        except InputError:
-            value = np.nan
+        return float(read_count(text, decimal, whole=decimal == ".", dots=dots).value)
+    except CellError as error:
+        raise CellError(str(error).removesuffix(IF_UNKNOWN)) from None
+
+
+def _cost(text: str, decimal: str) -> float:
+    """Read a cost, of any size."""
+    value = np.nan
+    with suppress(CellError):
+        value = float(read_count(text, decimal, whole=decimal == ".").value)
+    if decimal == ".":
+        with suppress(ValueError):
+            value = float(text)
     if not 0 < value < np.inf:
-        raise InputError(f"value {shown(text)} is no cost: write a number above 0, such as 850")
+        raise CellError("is no cost: write a number above 0, such as 850")
     return value
 
 
-def _numbers(
-    file: str, table: pd.DataFrame, column: str, read: Callable[[str], float], problems: list[str]
-) -> np.ndarray:
-    """Numbers of a column; what is none is a problem."""
-    values = np.full(len(table), np.nan)
-    for place, text in enumerate(table[column]):
+def _numbers(sheet: Sheet, column: str, read: Callable[[str], float]) -> pd.Series:
+    """Numbers of a column, NaN where a cell is refused."""
+    values = pd.Series(np.nan, index=sheet.table.index)
+    for row, text in list(sheet.cells(column)):
         try:
-            values[place] = read(text)
-        except InputError as error:
-            problems.append(f"{file}, row {place + 2}, column '{column}': {error}")
+            values[row] = read(text)
+        except CellError as error:
+            sheet.refuse(row, column, str(error))
     return values
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from bayescdm.errors import Note, NotFoundError
-from bayescdm.reading.cells import CellError, is_missing, is_placeholder, read_count, read_score
+from bayescdm.reading.cells import IF_UNKNOWN, CellError, is_missing, is_placeholder, read_count, read_score
 from bayescdm.reading.columns import name_columns, require_columns
 from bayescdm.reading.counts import dots_of
-from bayescdm.reading.findings import Findings, Place
+from bayescdm.reading.findings import Findings, Place, shown
 from bayescdm.reading.labels import Labels
 from bayescdm.reading.scores import find_decimal_mark
 from bayescdm.reading.settings import Settings
@@ -84,14 +85,15 @@ def _losses(sheet: Sheet, like: Study) -> pd.DataFrame | None:
         sheet.drop_column("column-ignored", title, "not needed: left out")
     volume = _volume_column(sheet, like)
     find_decimal_mark(sheet, ["loss"])
-    _leave_out_rows_without_loss(sheet)
+    without = _without_loss(sheet)
     _match_backbones(sheet, like)
+    # A run that has not begun may lack its figures; what is written there is checked all the same.
     figures = {
-        "volume": _counts(sheet, volume, whole=volume != "volume"),
-        "batch_size": _counts(sheet, "batch_size", whole=True),
-        "loss": _losses_of(sheet),
+        "volume": _counts(sheet, volume, without, whole=volume != "volume"),
+        "batch_size": _counts(sheet, "batch_size", without, whole=True),
+        "loss": _losses_of(sheet, without),
     }
-    losses = pd.DataFrame({"backbone": sheet.table["backbone"], **figures})
+    losses = pd.DataFrame({"backbone": sheet.table["backbone"], **figures}).drop(index=without)
     _refuse_repetitions(sheet, losses)
     if not len(losses):
         sheet.findings.refuse(Place(sheet.file), "has no row with a loss: add the data")
@@ -110,13 +112,15 @@ def _volume_column(sheet: Sheet, like: Study) -> str:
     return there[0]
 
 
-def _leave_out_rows_without_loss(sheet: Sheet) -> None:
-    """Runs that diverged or are not finished have no loss."""
+def _without_loss(sheet: Sheet) -> list[int]:
+    """Rows of runs that diverged or are not finished, and have no loss: they are left out."""
     without = [row for row, text in sheet.cells("loss") if is_missing(text) or is_placeholder(text)]
     if without:
-        sheet.table = sheet.table.drop(index=without)
-        message = f"{counted(len(without), 'row')} without a loss, the first in row {without[0]}: left out"
-        sheet.findings.note("loss-missing", sheet.place(0, "loss"), message)
+        cells = dict(sheet.cells("loss"))
+        written = f" ({shown(cells[without[0]])})" if cells[without[0]] else ""
+        message = f"{counted(len(without), 'row')} without a loss, the first in row {without[0]}{written}"
+        sheet.findings.note("loss-missing", sheet.place(0, "loss"), f"{message}: left out")
+    return without
 
 
 def _match_backbones(sheet: Sheet, like: Study) -> None:
@@ -133,15 +137,17 @@ def _match_backbones(sheet: Sheet, like: Study) -> None:
             sheet.refuse(row, "backbone", what)
 
 
-def _counts(sheet: Sheet, column: str, *, whole: bool) -> pd.Series:
-    """A column as counts, NaN where a cell is refused."""
+def _counts(sheet: Sheet, column: str, optional: Sequence[int], *, whole: bool) -> pd.Series:
+    """A column as counts, NaN where a cell is refused, or empty in a row that may lack it."""
     dots = dots_of(sheet, column)
     values = pd.Series(np.nan, index=sheet.table.index)
     for row, text in list(sheet.cells(column)):
+        if row in optional and (is_missing(text) or is_placeholder(text)):
+            continue
         try:
             count = read_count(text, sheet.decimal, whole=whole, dots=dots)
         except CellError as error:
-            sheet.refuse(row, column, str(error))
+            sheet.refuse(row, column, str(error).removesuffix(IF_UNKNOWN))
             continue
         values[row] = float(count.value)
         if count.why:
@@ -149,10 +155,12 @@ def _counts(sheet: Sheet, column: str, *, whole: bool) -> pd.Series:
     return values
 
 
-def _losses_of(sheet: Sheet) -> pd.Series:
-    """The losses, NaN where a cell is refused."""
+def _losses_of(sheet: Sheet, without: Sequence[int]) -> pd.Series:
+    """The losses, NaN where there is none or a cell is refused."""
     values = pd.Series(np.nan, index=sheet.table.index)
     for row, text in list(sheet.cells("loss")):
+        if row in without:
+            continue
         try:
             score = read_score(text, sheet.decimal)
         except CellError as error:

@@ -13,6 +13,7 @@ from bayescdm.errors import InputError, RequestError
 from bayescdm.reading.findings import shown
 
 __all__ = [
+    "IF_UNKNOWN",
     "UNMEASURED",
     "CellError",
     "Count",
@@ -80,9 +81,9 @@ _SHEET_ERROR = re.compile(r"#(div/0|ref|value|name|num|null)[!?]", re.IGNORECASE
 #: Three digits behind one dot: thousands or decimals.
 _ONE_DOT = re.compile(r"[1-9]\d{0,2}\.\d{3}", re.ASCII)
 _DOTTED_THOUSANDS = re.compile(r"[1-9]\d{0,2}(\.\d{3}){2,}", re.ASCII)
-#: What only the reader of a table can do.
-_IN_A_TABLE = ", or leave the cell empty if it is unknown"
-_NOT_POSITIVE = f"is not above 0: write the number{_IN_A_TABLE}"
+#: What can be done about a count in a table that may lack some.
+IF_UNKNOWN = ", or leave the cell empty if it is unknown"
+_NOT_POSITIVE = f"is not above 0: write the number{IF_UNKNOWN}"
 #: Training runs of language models spend more; a smaller figure has lost its exponent.
 SMALLEST_FLOPS = 1e12
 
@@ -168,7 +169,7 @@ def parse_count(text: str | float) -> float:
     try:
         return float(read_count(str(text).strip()).value)
     except CellError as error:
-        raise InputError(f"value {shown(str(text))} {str(error).removesuffix(_IN_A_TABLE)}") from None
+        raise InputError(f"value {shown(str(text))} {str(error).removesuffix(IF_UNKNOWN)}") from None
 
 
 def parse_flops(flops: str | float) -> float:
