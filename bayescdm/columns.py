@@ -77,6 +77,10 @@ def ranking_columns(kind: PredictionKind, prob: float) -> list[Column]:
     ]
 
 
+#: Of a candidate, over all volumes that were weighed; an option itself is on the front or not.
+FRONT = "an option on the front"
+
+
 def choice_columns(kind: PredictionKind, prob: float, cost_unit: str) -> list[Column]:
     """Columns of `bayescdm.decide.Choice.shown_ranking`.
 
@@ -97,7 +101,8 @@ def choice_columns(kind: PredictionKind, prob: float, cost_unit: str) -> list[Co
     ]
     certain = {"p_best": "alone", "p_top_3": "at_most_3"}
     ranked = [replace(c, exact=certain.get(str(c.source), "")) for c in ranked]
-    return [*ranked[:3], *own, *ranked[3:], Column("text scores that are missing", "missing")]
+    last = [Column(FRONT, "front"), Column("text scores that are missing", "missing")]
+    return [*ranked[:3], *own, *ranked[3:], *last]
 
 
 def _cost_column(cost_unit: str) -> Column:

@@ -9,6 +9,7 @@ from bayescdm.intervals import Kind
 __all__ = [
     "and_more",
     "counted",
+    "first_of",
     "interval_label",
     "more_than",
     "percent",
@@ -160,6 +161,17 @@ def counted(n: float, noun: str) -> str:
         return f"1 {noun}"
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{n:.0f} {plural}"
+
+
+def first_of(shown: int, every: int, noun: str) -> str:
+    """Say how many of a list are shown; nothing is the first of itself.
+
+    Examples
+    --------
+    >>> first_of(15, 90, "candidate"), first_of(12, 12, "candidate"), first_of(1, 1, "candidate")
+    ('first 15 of 90 candidates', '12 candidates', '1 candidate')
+    """
+    return counted(every, noun) if shown == every else f"first {shown} of {counted(every, noun)}"
 
 
 def short_names(labels: Iterable[object]) -> list[str]:

@@ -280,6 +280,8 @@ def test_a_budget_buys_each_candidate_its_own_volume(known_fit):
     np.testing.assert_allclose(rows["cost"], flops)
     np.testing.assert_allclose(rows["volume"] * rows["params"], 2e15)
     assert (choice.options["cost"] <= flops * (1 + 1e-9)).all()
+    on_front = set(choice.options.loc[choice.options["on_front"], "backbone"])
+    assert set(rows.index[rows["on_front"]]) == on_front
     best = choice.options.groupby("backbone")["mean"].max()
     np.testing.assert_allclose(rows["mean"], best[rows.index])
     # At each candidate's own volume the draws are those that predictions give.
@@ -438,6 +440,25 @@ def test_a_cost_table_offers_its_own_volumes(known_fit):
     assert choice.ranking[["backbone", "cost"]].to_numpy().tolist() == [["f-base", 40.0]]
     assert choice.infeasible.set_index("backbone").at["g-base", "reason"] == "budget: costs 60 units of cost"
     assert choice.question["chosen"][-1].startswith("volume")
+
+
+def test_costs_of_a_table_are_told_in_words_that_can_be_read(run, saved):
+    Path("costs.csv").write_text("backbone,cost\nf-base,1\ng-base,2\n")
+    refused = run(saved, "--costs", "costs.csv", "--budget", "0.5")
+    assert refused.stderr.startswith("no candidate fits the budget of 0.5 units of cost: the cheapest")
+    told = run(saved, "--costs", "costs.csv", "--budget", "1", "--volume", "1M")
+    assert told.stdout.splitlines()[0].strip() == "1 candidate"
+    assert re.search(r"g-base +budget: costs 2 units of cost", told.stdout)
+    ranked = run(saved, "--costs", "costs.csv", "--volume", "1M", "--prob", "0.999")
+    assert "is f-base: 0.5 of the cost, " in ranked.stdout
+    assert ranked.stdout.splitlines()[0].strip() == "2 candidates"
+
+
+def test_of_candidates_that_cost_the_same_the_front_is_shown_as_well(run, saved):
+    Path("costs.csv").write_text("backbone,cost\nf-base,3\ng-base,3\n")
+    told = run(saved, "--costs", "costs.csv", "--volume", "1M")
+    first, second = told.stdout.splitlines()[2:4]
+    assert first.rstrip().endswith(" yes") and not second.rstrip().endswith(" yes")
 
 
 def test_next_runs_stay_within_what_knowing_everything_is_worth(known_fit):
@@ -629,7 +650,16 @@ def agree(terminal, page, document):
         [row["backbone"], written(row["mean"], "percent"), probability(row["p_best"])] for row in ranking
     ]
     assert shown == expected
+    front = html_columns(page, "ranking").index("an option on the front")
+    marks = [row[front] for row in html_rows(page, "ranking")]
+    assert marks == ["yes" if row["on_front"] else "" for row in ranking]
     lines = terminal.splitlines()
+    assert "an option on the front" in lines[1]
+    printed = [
+        next(line for line in lines if line.split()[:1] == [name])
+        for name in short_names(row["backbone"] for row in ranking)
+    ]
+    assert ["yes" if line.rstrip().endswith(" yes") else "" for line in printed] == marks
     for name, (_, accuracy, p_best) in zip(short_names(row["backbone"] for row in ranking), expected):
         line = next(line for line in lines if line.split()[:1] == [name])
         assert line.split()[1] == accuracy
@@ -683,6 +713,10 @@ def test_within_a_budget_the_three_agree_as_well(run, saved):
     asked = ("--flops", "1e19", "--tokens-per-sample", "700", "--max-volume", "5M", "--max-size", "8B")
     terminal, page, document = asked_three_ways(run, saved, "--recipe", "wide", *asked)
     agree(terminal, page, document)
+    fronts = [row["backbone"] for row in document["ranking"] if row["on_front"]]
+    # Of the options that use up the budget only one is on the front, of smaller volumes others are.
+    assert len(fronts) > 1
+    assert f"{len(fronts)} of {len(document['ranking'])} candidates have an option on the front" in page
     assert [row["backbone"] for row in document["infeasible"]] == ["n-base"]
     assert html_rows(page, "out") == [["n-base", "too large: 9B parameters, allowed 8B"]]
     assert "too large: 9B parameters, allowed 8B" in terminal

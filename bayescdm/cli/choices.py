@@ -219,37 +219,34 @@ def _check_page(path: Path) -> None:
 
 def _show(choice: Choice, place: Path | None) -> None:
     """Print ranking, what is infeasible, the next runs, and the sentences."""
-    from bayescdm.columns import choice_columns, next_run_columns
+    from bayescdm.columns import FRONT, choice_columns, next_run_columns
     from bayescdm.decide.runs import least_volumes
     from bayescdm.tables import Column
-    from bayescdm.wording import short_names
+    from bayescdm.wording import counted, first_of, short_names
 
     asked, unit = choice.question, choice.question["cost_unit"]
     shown = choice_columns(asked["kind"], asked["probability"], unit)
     kept = [
         c
         for c in shown
-        if c.title in (*PRINTED_COLUMNS, unit) or (isinstance(c.source, tuple) and c is shown[2])
+        if c.title in (*PRINTED_COLUMNS, unit, FRONT) or (isinstance(c.source, tuple) and c is shown[2])
     ]
-    if choice.ranking["cost"].nunique() > 1:
-        kept.append(Column("on the front", "front"))
     first = choice.shown_ranking().assign(backbone=short_names(choice.ranking["backbone"])).head(PRINTED)
-    title = f"first {len(first)} of {len(choice.ranking)} candidates"
+    title = first_of(len(first), len(choice.ranking), "candidate")
     print_table(first, kept, title=title, converged=choice.converged)
     if choice.next_runs is not None:
         typer.echo()
         best = least_volumes(choice.next_runs).head(PRINTED_RUNS)
         runs = best.assign(backbone=_short_names_of(choice, best["backbone"]))
-        title = (
-            f"next runs of {len(runs)} backbones, each at the least volume that tells nearly as much as more"
-        )
+        told = counted(len(runs), "backbone")
+        title = f"next runs of {told}, each at the least volume that tells nearly as much as more"
         print_table(runs, next_run_columns(unit), title=title, converged=choice.converged)
     if len(choice.infeasible):
         typer.echo()
         columns = [Column("infeasible", "backbone"), Column("reason", "reason")]
         print_table(choice.infeasible, columns, title="infeasible candidates", converged=choice.converged)
     typer.echo()
-    for sentence in (*choice.sentences, *asked["chosen"]):
+    for sentence in (*choice.sentences, choice.by_volume, *asked["chosen"]):
         typer.echo(sentence)
     for note in choice.notes:
         if note.code != "not-converged":

@@ -288,12 +288,12 @@ def _fits(
 def _show(asked: Answer, place: Path, changed: Sequence[str]) -> None:
     """Print the answer: the first candidates, the sentences, and where the report is."""
     from bayescdm.columns import ranking_columns
-    from bayescdm.wording import counted, short_names
+    from bayescdm.wording import first_of, short_names
 
     shown = ranking_columns(asked.question.kind, asked.question.prob)
     columns = [column for column in shown if column.title in PRINTED_COLUMNS] + [shown[2]]
     first = asked.ranking.assign(backbone=short_names(asked.ranking["backbone"])).head(PRINTED)
-    title = f"first {len(first)} of {counted(len(asked.ranking), 'candidate')}"
+    title = first_of(len(first), len(asked.ranking), "candidate")
     print_table(first, sorted(columns, key=shown.index), title=title, converged=asked.converged)
     typer.echo()
     for sentence in (*asked.sentences, *changed, *asked.question.chosen, *asked.notes):

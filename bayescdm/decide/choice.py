@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +33,9 @@ from bayescdm.predict import (
     predict_draws,
 )
 from bayescdm.report.document import Document, Documented
+from bayescdm.report.parts import Slider
 from bayescdm.report.question import default_place
+from bayescdm.report.volumes import moves_in_words
 from bayescdm.wording import and_more, short_count
 
 if TYPE_CHECKING:
@@ -57,9 +60,11 @@ class Choice(Documented):
     ranking : DataFrame, one row a feasible candidate, best first
         The columns of `bayescdm.compare.rank_backbones`, and ``params``, ``active_params``, ``volume`` (the D
         it would use), ``cost``, ``p_first_better`` (none for the first), ``tied`` (the data cannot tell it
-        from the first), ``on_front``, ``missing`` (text benchmarks without a score, in words).
+        from the first), ``on_front`` (one of its options, at whichever volume, is on the front),
+        ``missing`` (text benchmarks without a score, in words).
     options : DataFrame, one row a candidate and volume that were weighed
-        ``backbone``, ``volume``, ``cost``, ``mean`` with its interval, ``chosen``, ``on_front``.
+        ``backbone``, ``volume``, ``cost``, ``mean`` with its interval, ``chosen``, ``on_front`` (no other
+        option costs as little and is expected to be as accurate).
     differences : DataFrame, one row a candidate
         From the reference: ``mean``, ``sd``, interval, ``p_greater``, ``p_equivalent``, ``p_better`` and
         ``p_worse`` by more than what counts as equal, ``verdict``.
@@ -103,6 +108,18 @@ class Choice(Documented):
         """The candidate with the highest expected accuracy."""
         return str(self.ranking["backbone"].iloc[0])
 
+    @cached_property
+    def slider(self) -> Slider:
+        """The ranking at every data volume."""
+        from bayescdm.decide.page import slider_of
+
+        return slider_of(self)
+
+    @cached_property
+    def by_volume(self) -> str:
+        """Whether another candidate is first at other volumes, in a sentence."""
+        return moves_in_words(self.fit, self.question["recipe"], self.ranking["backbone"], self.slider.frame)
+
     def shown_ranking(self) -> pd.DataFrame:
         """Return the ranking with what its columns for readers need: where probabilities are certain."""
         n = len(self.ranking)
@@ -127,7 +144,7 @@ class Choice(Documented):
             "facts": plain({k: v for k, v in self.ranking.attrs.items() if k != "volume"}),
             "converged": self.converged,
             "recommended": self.recommended,
-            "recommendation": list(self.sentences),
+            "recommendation": [*self.sentences, self.by_volume],
             "ranking": self.ranking.to_dict("records"),
             "infeasible": self.infeasible.to_dict("records"),
             "differences": self.differences.reset_index().to_dict("records"),
@@ -445,7 +462,7 @@ def _ranking(
         cost=own["cost"].to_numpy(),
         p_first_better=p_first_better,
         tied=(np.arange(len(names)) == 0) | (p_first_better < prob),
-        on_front=own["on_front"].to_numpy(),
+        on_front=options.groupby("backbone")["on_front"].any().loc[names].to_numpy(),
         missing=[", ".join(missing[name]) for name in names],
     )
     ranking.attrs = {**fit.facts(), **accuracy.attrs, "prob": prob}

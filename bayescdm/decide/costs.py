@@ -82,6 +82,11 @@ class TrainingCost:
     #: Whether costs of different volumes can be compared.
     counts_volume = True
 
+    def amount(self, cost: float) -> str:
+        """Write a cost with its unit, of four digits."""
+        figure = f"{cost:.4g}"
+        return f"{figure} {self.unit.replace('units', 'unit') if figure == '1' else self.unit}"
+
     def cost(self, backbone: str, active_params: float, volume: float) -> float:
         """Return the cost of training on a volume; NaN where it is not known."""
         raise NotImplementedError

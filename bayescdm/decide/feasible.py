@@ -75,7 +75,7 @@ def feasible(
         if volume is None:
             within = counting.volumes(str(name), active, np.inf if limit is None else limit, span)
             least, _ = _least(counting, str(name), active, span)
-            why = f"budget: the smallest volume costs {least:.4g} {counting.unit}"
+            why = f"budget: the smallest volume costs {counting.amount(least)}"
             if np.isnan(least):
                 why = "the cost table has no volume of it within those that are allowed"
         else:
@@ -84,7 +84,7 @@ def feasible(
             why = (
                 "the cost table does not say what this volume costs"
                 if np.isnan(cost)
-                else f"budget: costs {cost:.4g} {counting.unit}"
+                else f"budget: costs {counting.amount(cost)}"
             )
         if len(within):
             tried[str(name)] = within
@@ -128,7 +128,7 @@ def nobody(
 ) -> str:
     """Say in one line why no candidate is left; `span` holds the volumes that were to be afforded."""
     over = [name for name, reason in reasons.items() if reason.startswith("budget")]
-    if over:
+    if over and limit is not None:
         least = {name: _least(counting, name, active_params(backbones.loc[name]), span) for name in over}
         cheapest = min(least, key=lambda name: least[name])
         cost, volume = least[cheapest]
@@ -139,7 +139,7 @@ def nobody(
             else ""
         )
         return (
-            f"no candidate fits the budget of {limit:.4g} {counting.unit}: the cheapest, '{cheapest}', needs "
+            f"no candidate fits the budget of {counting.amount(limit)}: the cheapest, '{cheapest}', needs "
             f"{cost:.4g} for {short_count(volume)} {fit.study.volume_unit}{rest}; raise the budget"
         )
     name, reason = next(iter(reasons.items()))

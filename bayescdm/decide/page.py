@@ -17,7 +17,7 @@ from bayescdm.plots.style import stamp, study_title
 from bayescdm.report.answers import Answer, answer_question
 from bayescdm.report.document import Document
 from bayescdm.report.figures import NARROW, figure
-from bayescdm.report.parts import Definitions, Notes, Part, Section
+from bayescdm.report.parts import Definitions, Notes, Part, Section, Slider
 from bayescdm.report.question import Question, named_recipe
 from bayescdm.report.sections import RANKING_TERMS
 from bayescdm.report.trust import (
@@ -27,7 +27,7 @@ from bayescdm.report.trust import (
     settings_section,
     subtitle,
 )
-from bayescdm.report.volumes import moves_in_words, volume_slider
+from bayescdm.report.volumes import volume_slider
 from bayescdm.tables import Column, table
 from bayescdm.wording import counted, interval_label, points, short_by_name, short_count
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from bayescdm.decide.choice import Choice
     from bayescdm.fit import Fit
 
-__all__ = ["choice_document"]
+__all__ = ["choice_document", "slider_of"]
 
 #: Candidates in figures of rows, and in the matrix, whose cells must hold a number; the tables hold all.
 SHOWN, IN_MATRIX = 40, 20
@@ -91,10 +91,7 @@ def _recommendation(fit: Fit, choice: Choice) -> Section:
     where = _where(choice)
     caption = f"Expected accuracy with {interval_label(kind, prob)}, and P(best). {where}."
     columns = choice_columns(kind, prob, asked["cost_unit"])
-    answer = _answer(fit, choice)
-    mark = "that of the first choice" if asked["volume"] is None else ""
-    slider = volume_slider(fit, answer, mark=mark)
-    sentences = [*choice.sentences, moves_in_words(fit, answer, slider.frame)]
+    sentences = [*choice.sentences, choice.by_volume]
     if asked["chosen"]:
         sentences.append("Not asked for, so chosen: " + "; ".join(asked["chosen"]) + ".")
     listed = f"All {len(choice.ranking)} feasible candidates. {where}"
@@ -102,7 +99,7 @@ def _recommendation(fit: Fit, choice: Choice) -> Section:
         figure("choice", caption, draw),
         table("ranking", listed, choice.shown_ranking(), columns, converged=choice.converged),
         Definitions((*RANKING_TERMS, *CHOICE_TERMS), folded="What the columns mean"),
-        slider,
+        choice.slider,
     ]
     notes = [note for note in choice.notes if note.code != "not-converged"]
     if notes:
@@ -111,7 +108,14 @@ def _recommendation(fit: Fit, choice: Choice) -> Section:
 
 
 CHOICE_TERMS = (
-    ("volume", "data that the candidate would be trained on: as asked, or the best that the budget affords"),
+    (
+        "volume",
+        "data that the candidate would be trained on: one for all, or the best that the budget affords",
+    ),
+    (
+        "an option on the front",
+        "at one of the volumes weighed, nothing that costs as little is expected to be more accurate",
+    ),
     ("FLOPs", "6 × active parameters × tokens; 4 where a first stage trains the projector alone"),
     ("active parameters", "cost of a candidate where tokens are not known: at one volume, FLOPs follow them"),
     (
@@ -121,8 +125,17 @@ CHOICE_TERMS = (
 )
 
 
-def _answer(fit: Fit, choice: Choice) -> Answer:
-    """What the slider moves: the candidates at one volume, the asked one or that of the first choice."""
+def slider_of(choice: Choice) -> Slider:
+    """Rank the candidates at every volume, the asked one or that of the first choice among them.
+
+    Parameters
+    ----------
+    choice : Choice
+
+    Returns
+    -------
+    Slider
+    """
     asked = choice.question
     volume = asked["volume"] or float(choice.ranking["volume"].iloc[0])
     question = Question(
@@ -134,8 +147,11 @@ def _answer(fit: Fit, choice: Choice) -> Answer:
         volume_asked=asked["volume_asked"],
     )
     if asked["volume"] is None:
-        return answer_question(fit, question)
-    return Answer(question, choice.ranking, choice.sentences, choice.converged)
+        return volume_slider(
+            choice.fit, answer_question(choice.fit, question), mark="that of the first choice"
+        )
+    answer = Answer(question, choice.ranking, choice.sentences, choice.converged)
+    return volume_slider(choice.fit, answer)
 
 
 def _pairs(fit: Fit, choice: Choice) -> Section:
@@ -197,11 +213,10 @@ def _costs(choice: Choice) -> Section:
         plot_pareto(choice, ax=drawing.add_subplot())
         return drawing
 
-    front = options[options["on_front"]].drop_duplicates("backbone")
+    n = int(choice.ranking["on_front"].sum())
     sentences = [
-        f"{counted(len(front), 'candidate')} of {len(choice.ranking)} "
-        f"{'stands' if len(front) == 1 else 'stand'} on the front: nothing that costs as little is "
-        "expected to be more accurate."
+        f"{n} of {counted(len(choice.ranking), 'candidate')} {'has' if n == 1 else 'have'} an option on the "
+        "front: nothing that costs as little is expected to be more accurate."
     ]
     if asked["cost_unit"] == "active parameters":
         sentences.append(

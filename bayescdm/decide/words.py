@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from bayescdm.decide.costs import CostTable
 from bayescdm.decide.runs import least_volumes
 from bayescdm.decide.value import evsi_bias
 from bayescdm.errors import Note
@@ -217,8 +218,13 @@ def _cheaper(ranking: pd.DataFrame, names: list[str], unit: str) -> list[str]:
     lost = signed_points(ranking["mean"].iloc[cheapest] - ranking["mean"].iloc[0])
     return [
         f"The cheapest that the data cannot tell from {names[0]} is {names[cheapest]}: "
-        f"{cost[cheapest] / cost[0]:.2g} of the {unit}, {lost} expected."
+        f"{cost[cheapest] / cost[0]:.2g} of the {_what_is_spent(unit)}, {lost} expected."
     ]
+
+
+def _what_is_spent(unit: str) -> str:
+    """Name what a share is of; a cost table states its costs in no unit that could be named."""
+    return "cost" if unit == CostTable.unit else unit
 
 
 def _doubts(ranking: pd.DataFrame, names: list[str]) -> list[str]:
@@ -282,5 +288,6 @@ def next_run_in_words(steps: pd.DataFrame, names: dict[str, str], unit: str, cos
         return f"{said}; it gains most for its cost as well."
     return (
         f"{said}. Most for its cost: {names[best['backbone']]} with {short_count(best['volume'])} {unit}, "
-        f"{100 * best['evsi']:.2f} points at {best['cost'] / run['cost']:.2g} of the {cost_unit}."
+        f"{100 * best['evsi']:.2f} points at {best['cost'] / run['cost']:.2g} of the "
+        f"{_what_is_spent(cost_unit)}."
     )

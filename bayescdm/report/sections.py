@@ -80,7 +80,7 @@ def answer_section(fit: Fit, answer: Answer) -> Section:
 
     where = f"{question.recipe}, {short_count(question.volume)} {fit.study.volume_unit}"
     slider = volume_slider(fit, answer)
-    sentences = [*answer.sentences, moves_in_words(fit, answer, slider.frame)]
+    sentences = [*answer.sentences, moves_in_words(fit, question.recipe, ranking["backbone"], slider.frame)]
     if question.chosen:
         sentences.append("Not asked for, so chosen: " + "; ".join(question.chosen) + ".")
     sentences += [f"{note.message}." for note in answer.notes]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from bayescdm.predict.question import volumes_beyond_recipe
 from bayescdm.report.parts import Slider, Step, Strip
 from bayescdm.report.question import named_recipe
 from bayescdm.tables import Column, table
-from bayescdm.wording import counted, short_by_name, short_count, short_names
+from bayescdm.wording import first_of, short_by_name, short_count, short_names
 
 if TYPE_CHECKING:
     from bayescdm.fit import Fit
@@ -131,7 +132,8 @@ def volume_slider(fit: Fit, answer: Answer, *, mark: str = "") -> Slider:
             label = f"{label}; {beyond[float(volume)]}"
         rows = rows.assign(backbone=short_names(rows["backbone"]))
         strips = [Strip.of(*ends, span=span) for ends in rows[[lower, "mean", upper]].to_numpy()]
-        caption = f"First {len(rows)} of {counted(len(answer.ranking), 'candidate')} at {label}"
+        shown_of = first_of(len(rows), len(answer.ranking), "candidate")
+        caption = f"{shown_of[0].upper()}{shown_of[1:]} at {label}"
         laid_out = table(f"volumes-{len(steps)}", caption, rows, shown, converged=answer.converged)
         steps.append(Step(label, laid_out, strips))
     first = by_volume[by_volume["place"] == 1].reset_index(drop=True)
@@ -149,13 +151,14 @@ def _is_interval(column: Column) -> bool:
     return isinstance(column.source, tuple) and column.form == "percent"
 
 
-def moves_in_words(fit: Fit, answer: Answer, by_volume: pd.DataFrame) -> str:
+def moves_in_words(fit: Fit, recipe: str, candidates: Iterable[str], by_volume: pd.DataFrame) -> str:
     """Say whether another candidate is first at other volumes.
 
     Parameters
     ----------
     fit : Fit
-    answer : Answer
+    recipe : str
+    candidates : iterable of str
     by_volume : DataFrame
         From `ranking_by_volume`.
 
@@ -166,9 +169,9 @@ def moves_in_words(fit: Fit, answer: Answer, by_volume: pd.DataFrame) -> str:
     first = by_volume[by_volume["place"] == 1]
     unit = fit.study.volume_unit
     low, high = (short_count(float(first["volume"].iloc[i])) for i in (0, -1))
-    names = short_by_name(answer.ranking["backbone"])
+    names = short_by_name(candidates)
     changes: Any = first[first["backbone"] != first["backbone"].shift()]
-    unseen = [volume for volume, words in _beyond(fit, answer.question.recipe, first).items() if words]
+    unseen = [volume for volume, words in _beyond(fit, recipe, first).items() if words]
     where = (
         f" At {len(unseen)} of these {len(first)} volumes the recipe has no run ({_ranges(unseen, first)})."
         if unseen
