@@ -208,6 +208,10 @@ def test_what_did_not_converge_ends_with_status_3_after_saying_so(arguments, as_
         (("compare", "FIT", "models"), "needs at least two"),
         (("compare", "FIT", "families", "--out", "absent/table.csv"), "there is no folder absent"),
         (
+            ("report", "FIT", "--max-size", "4"),
+            "--max-size 4 is not an absolute count: write 4B or 4e9 for 4 billion",
+        ),
+        (
             ("report", "FIT", "--min-size", "1T", "--max-size", "2T"),
             "no backbone with text scores has 1T to 2T",
         ),

@@ -175,6 +175,17 @@ def test_licences_and_unknown_sizes(known_fit):
     assert list(choice.infeasible["reason"]) == ["no licence is stated", "licence own is not allowed"]
     with pytest.raises(RequestError, match="no column 'licence'"):
         choose(fit, volume=1e6, constraints=allowed)
+    for stated, told in (
+        (licences, "licence 'apache' is not known; known: MIT, mit, own"),
+        ([""] * 6, "empty"),
+    ):
+        with pytest.raises(RequestError if told == "empty" else NotFoundError, match=told):
+            choose(
+                fit,
+                candidates(fit, licence=stated),
+                volume=1e6,
+                constraints=Constraints(licences=("apache",)),
+            )
     with pytest.raises(NotFoundError, match="family 'H' is not known"):
         choose(fit, volume=1e6, constraints=Constraints(exclude_families=("H",)))
     text_scores, backbones = candidates(fit)
@@ -814,6 +825,25 @@ def test_a_licence_column_of_the_candidates_is_used(title, run, saved):
         "licence own is not allowed",
         "no licence is stated",
     ]
+
+
+def test_a_licence_or_a_size_that_cannot_be_meant_is_refused_before_sampling(run, monkeypatch):
+    monkeypatch.setattr(sys.modules["bayescdm.fit"], "fit", lambda *_, **__: pytest.fail("sampled"))
+    refused = run(
+        *("open-vlm", "--candidates", TWELVE, "--licence", "apache"),
+        *("--licence", "MIT", "--licence", "llama 3.1"),
+    )
+    assert refused.exit_code == 1
+    assert [line for line in refused.stderr.splitlines() if "[" not in line] == [
+        "licence 'apache' is not known; did you mean 'apache-2.0'?",
+        "licence 'llama 3.1' is not known; did you mean 'llama3.1' or 'llama3.2' or 'llama2'?",
+    ]
+    for option in ("--max-size", "--min-size"):
+        refused = run("open-vlm", option, "4")
+        assert (refused.exit_code, refused.stderr) == (
+            1,
+            f"{option} 4 is not an absolute count: write 4B or 4e9 for 4 billion\n",
+        )
 
 
 def test_what_can_be_refused_is_refused_before_sampling(run, monkeypatch):

@@ -16,6 +16,7 @@ from bayescdm.cli.fits import (
     refuse_fitting,
     sampler,
     seeds,
+    size,
     volume_of,
 )
 from bayescdm.cli.frame import (
@@ -157,12 +158,13 @@ def choose(
     from bayescdm.decide import Constraints, read_cost_table
     from bayescdm.decide import choose as chosen_by
     from bayescdm.decide.choice import check_volumes
+    from bayescdm.decide.constraints import check_constraints
     from bayescdm.decide.costs import price
     from bayescdm.fit import fit
 
     limits = Constraints(
-        min_params=None if smallest is None else count("--min-size", smallest),
-        max_params=None if largest is None else count("--max-size", largest),
+        min_params=None if smallest is None else size("--min-size", smallest),
+        max_params=None if largest is None else size("--max-size", largest),
         max_memory=None if memory is None else memory * GIGABYTE,
         bytes_per_param=bytes_per_param,
         licences=tuple(licence or ()),
@@ -196,6 +198,7 @@ def choose(
         projector_volume=asked["projector_volume"],
     )
     who = candidates_of(study, candidates, once=True)
+    check_constraints(limits, who[1] if isinstance(who, tuple) else study.backbones.loc[study.scored])
     if fitted is None:
         watched = announced(study, model)
         settings = sampler(draws, tune, chains)

@@ -56,6 +56,7 @@ __all__ = [
     "refuse_fitting",
     "sampler",
     "seeds",
+    "size",
     "volume_of",
 ]
 
@@ -433,3 +434,14 @@ def count(option: str, text: str) -> float:
         return parse_count(text)
     except InputError as error:
         raise InputError(f"{option}: {error}") from None
+
+
+#: Parameters below which a size lacks its letter: 4 for 4B.
+SMALLEST_SIZE = 1e6
+
+
+def size(option: str, text: str) -> float:
+    """Read a number of parameters; one that lacks its letter is refused with it, as in ``allocate``."""
+    from bayescdm.loss.allocate import absolute_count
+
+    return absolute_count(text, option, SMALLEST_SIZE)

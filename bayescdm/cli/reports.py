@@ -11,11 +11,11 @@ import typer
 from bayescdm.cli.fits import (
     announced,
     candidates_read,
-    count,
     opened,
     refuse_fitting,
     sampler,
     seeds,
+    size,
     volume_of,
 )
 from bayescdm.cli.frame import (
@@ -262,8 +262,8 @@ def _sizes(smallest: str | None, largest: str | None) -> tuple[float, float] | N
     if smallest is None and largest is None:
         return None
     return (
-        SIZES[0] if smallest is None else count("--min-size", smallest),
-        SIZES[1] if largest is None else count("--max-size", largest),
+        SIZES[0] if smallest is None else size("--min-size", smallest),
+        SIZES[1] if largest is None else size("--max-size", largest),
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
-from bayescdm.errors import RequestError, unknown_name
+from bayescdm.errors import NotFoundError, RequestError, unknown_name
 from bayescdm.wording import short_count
 
 __all__ = ["BYTES_PER_PARAM", "Constraints", "check_constraints", "refusals"]
@@ -80,9 +81,10 @@ def check_constraints(constraints: Constraints, backbones: pd.DataFrame) -> None
     Raises
     ------
     NotFoundError
-        No candidate is of an excluded family: a slip of the pen would let the family in.
+        No candidate is of an excluded family, or has an allowed licence: a slip of the pen would let the
+        family in, or keep everybody out.
     RequestError
-        Licences are asked for and the candidates have no such column.
+        Licences are asked for and the candidates have no such column, or none in it.
     """
     families = backbones["family"].astype(str)
     for family in constraints.exclude_families:
@@ -92,6 +94,19 @@ def check_constraints(constraints: Constraints, backbones: pd.DataFrame) -> None
         raise RequestError(
             "licences are asked for, and the candidates have no column 'licence'; add it to their table"
         )
+    if constraints.licences:
+        _check_licences(constraints.licences, backbones["licence"])
+
+
+def _check_licences(allowed: Sequence[str], column: pd.Series) -> None:
+    """Refuse licences that no candidate has, a line each with the nearest that one has."""
+    known = {licence for licence in column.dropna().astype(str).str.strip() if licence}
+    if not known:
+        raise RequestError("licences are asked for, and column 'licence' of the candidates is empty")
+    folded = {licence.casefold() for licence in known}
+    unknown = [licence for licence in allowed if licence.casefold() not in folded]
+    if unknown:
+        raise NotFoundError("\n".join(str(unknown_name("licence", name, known)) for name in unknown))
 
 
 def refusals(backbones: pd.DataFrame, constraints: Constraints) -> dict[str, str]:
