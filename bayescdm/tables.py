@@ -128,6 +128,8 @@ def written(value: Any, form: Form) -> str:
     --------
     >>> written(0.6974, "percent"), written(-0.0123, "points"), written(float("nan"), "number")
     ('69.7', '−1.2', '–')
+    >>> written(-0.0004, "points")
+    '0.0'
     """
     if form == "text":
         return str(value)
@@ -148,4 +150,7 @@ def written(value: Any, form: Form) -> str:
             text = short_count(value)
         case _:
             text = f"{value:#.3g}".rstrip(".")
+    # What is rounded to zero has no sign.
+    if text.startswith("-") and not text.strip("-0."):
+        text = text[1:]
     return text.replace("-", "−")

@@ -247,14 +247,15 @@ def short_count(volume: float) -> str:
 
 
 def signed_number(value: float, digits: int = 3) -> str:
-    """Write a number with its sign.
+    """Write a number with its sign; what is rounded to zero has none.
 
     Examples
     --------
-    >>> signed_number(-0.0512), signed_number(0.2, 2)
-    ('−0.051', '+0.20')
+    >>> signed_number(-0.0512), signed_number(0.2, 2), signed_number(-0.0004, 2)
+    ('−0.051', '+0.20', '0.00')
     """
-    return f"{value:+.{digits}f}".replace("-", "−")
+    text = f"{value:+.{digits}f}"
+    return text.replace("-", "−") if float(text) else text[1:]
 
 
 def signed_points(fraction: float, *, unit: bool = True) -> str:

@@ -312,3 +312,44 @@ def test_ranks_among_many_candidates_share_cells_and_each_row_adds_up(n, a_cell)
     boxes = [path.vertices for part in ax.collections for path in part.get_paths()]
     assert {round(float(np.ptp(box[:, 0]))) for box in boxes} == {a_cell}
     assert len(boxes) > 40, "each of the 40 rows has cells"
+
+
+@pytest.mark.parametrize(("width", "below", "above"), [(8, "<1", ">99"), (3.6, "<", ">")])
+def test_the_matrix_numbers_candidates_before_their_names_and_says_no_more_than_draws_can(
+    fit, width, below, above
+):
+    choice = choose(fit, volume=1e6, recipe="wide")
+    pairs = choice.pairs.copy()
+    pairs.iloc[0, 1], pairs.iloc[1, 0], pairs.iloc[0, 2] = 0.9999, 0.0001, 0.99
+    ax = plt.figure(figsize=(width, 4)).add_subplot()
+    plots.plot_probability_matrix(replace(choice, pairs=pairs), ax=ax)
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    assert labels == [f"{place}. {name}" for place, name in enumerate(pairs.index, start=1)]
+    told = {text.get_position(): text.get_text() for text in ax.texts}
+    assert [told[1, 0], told[0, 1], told[2, 0]] == [above, below, "99"]
+
+
+def test_ranks_and_labels_of_a_narrow_figure_do_not_run_into_each_other(fit):
+    n = 12
+    draws = xr.DataArray(
+        np.random.default_rng(0).normal(size=(4000, n)),
+        {"backbone": [f"org/candidate-with-a-long-name-{i}" for i in range(n)]},
+        ("sample", "backbone"),
+        attrs={"kind": "backbone"},
+    )
+    figure = plt.figure(figsize=(3.6, 4), layout="constrained")
+    ax = plots.ranking.draw_ranks(draws, title="made by hand", ax=figure.add_subplot())
+    figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
+    assert len(boxes) > 3
+    assert all(left.x1 + 2 < right.x0 for left, right in pairwise(boxes))
+
+
+def test_names_beside_the_front_have_paper_behind_them(fit):
+    choice = choose(fit, flops=1e19, tokens_per_sample=700, recipe="wide")
+    ax = plots.plot_pareto(choice, ax=plt.figure(figsize=(8, 4)).add_subplot())
+    named = [text for text in ax.texts if text.get_text() in set(choice.ranking["backbone"])]
+    assert named
+    assert {to_rgb(text.get_bbox_patch().get_facecolor()) for text in named} == {
+        to_rgb(plots.style.palette(ax).paper)
+    }

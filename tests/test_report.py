@@ -21,7 +21,8 @@ from bayescdm.report.question import Question, ask
 from bayescdm.report.sensitivity import answer_again, changes, changes_in_words
 from bayescdm.report.volumes import volume_slider
 from bayescdm.tables import Column, table
-from bayescdm.wording import probability
+from bayescdm.tables import written as written_cell
+from bayescdm.wording import probability, signed_points
 
 
 class Page(HTMLParser):
@@ -380,3 +381,12 @@ def test_cells_are_written_for_readers_and_sorted_by_their_numbers():
     assert first[1].sort == -0.012
     assert second[1].text == "– to –"
     assert second[1].sort == -np.inf
+
+
+def test_what_is_rounded_to_zero_has_no_sign():
+    assert [written_cell(value, "points") for value in (-0.0004, -0.0006)] == ["0.0", "−0.1"]
+    assert [signed_points(value) for value in (-0.0004, 0.0004, 0.0006)] == [
+        "0.0 points",
+        "0.0 points",
+        "+0.1 points",
+    ]

@@ -60,6 +60,8 @@ def plot_probability_matrix(choice: Choice, *, limit: int = 20, ax: Axes | None 
     ax = new_axes(ax, (6.8, 0.26 * n + 1.6))
     colours = palette(ax)
     small = 5.5 if is_narrow(ax) else 8
+    # Cells of a narrow figure have room for two letters.
+    below, above = ("<", ">") if is_narrow(ax) else ("<1", ">99")
     for row in range(n):
         for column in range(n):
             if row == column:
@@ -76,24 +78,24 @@ def plot_probability_matrix(choice: Choice, *, limit: int = 20, ax: Axes | None 
                 alpha=shade,
                 linewidth=0,
             )
-            text = f"{min(99, max(1, round(100 * value)))}"
+            text = below if value < 0.01 else above if value > 0.99 else f"{100 * value:.0f}"
             weight = "bold" if told else "normal"
             ax.text(column, row, text, ha="center", va="center", fontsize=small, fontweight=weight)
     names = short_names(choice.pairs.index[:limit])
-    label_rows(ax, names)
+    # The number first: behind a name it reads as part of it, phi-2 8.
+    label_rows(ax, [f"{place}. {name}" for place, name in enumerate(names, start=1)])
     ax.grid(False)
     ax.set_xlim(-0.6, n - 0.4)
     ax.set_xticks(range(n), [str(place + 1) for place in range(n)])
-    ax.set_yticks(range(n), [f"{name}  {place + 1}" for place, name in enumerate(names)])
     ax.tick_params(axis="x", labelsize=small + 0.5)
     ax.set_xlabel("than the candidate\nof this number")
     handles = [
         Patch(color=colours.series[0], alpha=TOLD, label=f"told apart: {100 * prob:g} or more", linewidth=0),
         Patch(color=colours.series[0], alpha=0.15, label="not told apart", linewidth=0),
     ]
-    legend_above(
-        ax, handles, columns=(1, 2), title=f"P(row is better), in hundredths; {study_title(choice.fit)}"
-    )
+    unit = "in hundredths (< is below 1, > above 99)" if is_narrow(ax) else "in hundredths"
+    title = f"P(row is better), {unit}; {study_title(choice.fit)}"
+    legend_above(ax, handles, columns=(1, 2), title=title)
     if not choice.converged:
         stamp_not_converged(ax)
     return ax
@@ -254,7 +256,10 @@ def _label_points(ax: Axes, places: np.ndarray, names: list[str], every: np.ndar
             if inside and not covers and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
                 offset, align = (5 if right else -5, up), "left" if right else "right"
-                ax.annotate(name, place, offset, textcoords="offset points", ha=align, fontsize=size)
+                behind = {"facecolor": palette(ax).paper, "edgecolor": "none", "alpha": 0.85, "pad": 0.8}
+                ax.annotate(
+                    name, place, offset, textcoords="offset points", ha=align, fontsize=size, bbox=behind
+                )
                 break
 
 

@@ -209,7 +209,7 @@ def draw_ranks(accuracy: xr.DataArray, *, title: str, limit: int = 40, ax: Axes 
     shown = int(np.argwhere(probabilities >= min(SHADES))[:, 1].max(initial=0)) + 1
     ax.set_xlim(0.5, min(n, shown * together) + 0.5)
     last = int(ax.get_xlim()[1])
-    step = max(1, last // 8)
+    step = max(1, -(-last // (4 if is_narrow(ax) else 12)))
     ax.set_xticks([1, *range(step if step > 1 else 2, last + 1, step)])
     grouped = f"; {together} ranks a cell" if together > 1 else ""
     ax.set_xlabel(f"rank among {n} candidates\n(1 is best{grouped})")
