@@ -254,7 +254,7 @@ def test_faults_of_a_table_of_losses_are_lines(tmp_path, simulated_fit, text, li
         cdm.read_batch_losses(path, simulated_fit.study)
     for part in lines:
         assert part in str(caught.value)
-    assert "leave the cell empty" not in str(caught.value)
+    assert "empty if it is unknown" not in str(caught.value)
     with pytest.raises(NotFoundError, match="no such file"):
         cdm.read_batch_losses(tmp_path / "none.csv", simulated_fit.study)
 

@@ -211,7 +211,7 @@ def read_cost_table(path: str | Path) -> CostTable:
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "costs.csv"
-    >>> _ = path.write_text("backbone,volume,cost\nmine/7b,1.2M,850\n")
+    >>> _ = path.write_text("backbone,volume,cost\\nmine/7b,1.2M,850\\n")
     >>> read_cost_table(path).cost("mine/7b", 7e9, 1.2e6)
     850.0
     """
