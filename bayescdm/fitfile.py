@@ -189,7 +189,11 @@ def read_fit_file(path: str | Path, *, program: str, version: int) -> tuple[xr.D
         raise FitError(f"{path}: is a folder; give the file that `bayescdm fit {path} --out fit.nc` writes")
     if not path.is_file():
         raise FitError(f"{path}: no such file")
-    with parsing(path, "cannot be read as a fit; is it whole?"):
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise FitError(f"{path}: cannot be opened: {error.strerror or error}") from error
+    with parsing(path, "cannot be read as a fit; is it whole? Fit again, or take a copy"):
         _check_file(path, program)
         # Loaded and closed: an open file could be neither deleted nor saved over. And what decoding would
         # warn of is decided here: the layout above, every number and label by the checksum.
@@ -239,9 +243,9 @@ def parsing(path: Path, trouble: str) -> Iterator[None]:
     except BayesCDMError as error:
         raise FitError(f"{path}: {trouble} ({str(error).splitlines()[0]})") from error
     except Exception as error:
-        # A file from elsewhere can be wrong in any way: no list of exceptions would be complete.
-        reason = (str(error).splitlines() or [""])[0]
-        raise FitError(f"{path}: {trouble} ({type(error).__name__}: {reason[:200]})") from error
+        # A file from elsewhere can be wrong in any way: no list of exceptions would be complete, and what a
+        # library says of it helps nobody who reads one line.
+        raise FitError(f"{path}: {trouble}") from error
 
 
 def checked_name(name: Any) -> str:

@@ -215,7 +215,7 @@ def test_truncated_anywhere(saved, copy):
     whole = saved.read_bytes()
     for share in np.linspace(0, 0.999, 15):
         copy.write_bytes(whole[: int(share * len(whole))])
-        assert "is it whole?" in refusal(copy)
+        assert refusal(copy) == "cannot be read as a fit; is it whole? Fit again, or take a copy"
 
 
 def test_any_damaged_byte_is_noticed_or_harmless(known_fit, saved, copy):
@@ -479,10 +479,10 @@ def positions(record, groups):
         (recorded("model", value="../model"), "is no name of a model"),
         (recorded("study", value=[]), "its record is damaged"),
         (recorded("study", "name", value=None), None),
-        (recorded("study", "surprise", value=1), "its record is damaged (TypeError"),
+        (recorded("study", "surprise", value=1), "its record is damaged"),
         (recorded("study", "runs", "columns", "accuracy", "values", value=[2.0] * 12), "is not a fraction"),
         (recorded("capability", "loadings", value=[[1.0]]), "its record is damaged"),
-        (recorded("notes", value=[{"code": "x", "do": "y"}]), "its record is damaged (TypeError"),
+        (recorded("notes", value=[{"code": "x", "do": "y"}]), "its record is damaged"),
         (recorded("format", value="1"), "format 1"),
     ],
 )

@@ -52,6 +52,18 @@ class TestDots:
         assert len(lines) == 2
         assert "'558.000' may be 558000 or 558: write one of them" in lines[0]
 
+    @pytest.mark.parametrize(
+        ("volumes", "seen"),
+        [
+            (["1.223", "1.2", "558"], "'1.223' in row 2 and 6 more are no whole numbers of samples"),
+            (["558", "1.223"], "'1.223' in row 3 and 4 more are no whole numbers of samples"),
+        ],
+    )
+    def test_a_column_of_millions_without_their_unit_is_one_line(self, volumes, seen, tmp_path):
+        (line,) = refusal(with_volumes(tmp_path, volumes))
+        assert line.startswith(f"runs.csv, column 'samples': {seen}: write 1.223M if millions are meant")
+        assert '[units] volume = "million samples"' in line
+
     def test_billions_of_parameters_are_no_thousands(self, tmp_path):
         study = load_study(folder(tmp_path, text_scores=edited("text_scores", (3, "params_b", "7.615"))))
         assert study.backbones["params"].iloc[1] == 7.615e9

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +21,7 @@ from bayescdm.reading.cells import (
 from bayescdm.reading.columns import is_average
 from bayescdm.reading.counts import dots_of
 from bayescdm.reading.duplicates import merge_duplicates
+from bayescdm.reading.findings import shown
 from bayescdm.reading.labels import Labels, spelled_differently
 from bayescdm.reading.run_columns import LABELS, RunColumns, find_columns
 from bayescdm.reading.scores import find_decimal_mark, flag_suspects, read_scores, to_fractions
@@ -165,6 +167,8 @@ def _volumes(sheet: Sheet, column: str, settings: Settings) -> dict[int, float]:
     """Data volumes by row, as absolute counts; NaN where unknown."""
     whole = column != "volume" and settings.volume_scale == 1
     dots = dots_of(sheet, column) if settings.volume_scale == 1 else "decimal"
+    if whole and dots == "unclear":
+        _refuse_millions(sheet, column)
     volumes = {}
     for row, text in list(sheet.cells(column)):
         if is_missing(text) or is_placeholder(text):
@@ -198,6 +202,32 @@ def _volumes(sheet: Sheet, column: str, settings: Settings) -> dict[int, float]:
     if settings.volume_scale == 1:
         _flag_small_column(sheet, column, volumes)
     return volumes
+
+
+def _refuse_millions(sheet: Sheet, column: str) -> None:
+    """Refuse in one line a column of figures such as 1.2 and 1.223, of which a unit is missing."""
+    figures = {}
+    for row, text in sheet.cells(column):
+        with suppress(CellError):
+            count = read_count(text, sheet.decimal, whole=False)
+            if count.bare and count.value < _LEAST_CREDIBLE:
+                figures[row] = count.value
+    torn = [row for row, value in figures.items() if value % 1]
+    # 665.123 may be 665123; 1.223 and 1.2 are too few either way.
+    clear = any(figures[row] < 10 or figures[row].as_tuple().exponent != -3 for row in torn)
+    if not clear or len(figures) == 1:
+        return
+    first = sheet.as_written(torn[0], column)
+    seen = f"{shown(first)} in row {torn[0]} is no whole number of {column}"
+    if len(torn) > 1:
+        seen = f"{shown(first)} in row {torn[0]} and {len(torn) - 1} more are no whole numbers of {column}"
+    what = (
+        f"{seen}: write {first}M if millions are meant, or state the unit in study.toml: "
+        f'[units] volume = "million {column}"'
+    )
+    sheet.findings.refuse(sheet.place(0, column), what)
+    for row in figures:
+        sheet.table.at[row, column] = None
 
 
 def _report_unknown_volumes(sheet: Sheet, column: str, volumes: Mapping[int, float]) -> None:
